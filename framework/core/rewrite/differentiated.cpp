@@ -31,29 +31,20 @@ class IdSet {
 
 bool is_result(const ir::Graph& graph, ValueId v) { return graph.value(v).kind == ir::ValueKind::result; }
 
-/// The nodes on which the values depend, where some values are there.
-IdSet<NodeId> needed_by(const ir::Graph& graph, std::span<const ValueId> values, const IdSet<ValueId>& there) {
+/// The nodes on which the values depend where some are given.
+IdSet<NodeId> needed_by(const ir::Graph& graph, std::span<const ValueId> values, std::span<const ValueId> given) {
   IdSet<NodeId> needed;
+  IdSet<ValueId> known;
+  for (ValueId v : given) known.insert(v);
   const auto need = [&](ValueId v) {
-    if (is_result(graph, v) && !there.has(v)) needed.insert(graph.value(v).node);
+    if (is_result(graph, v) && !known.has(v)) needed.insert(graph.value(v).node);
   };
-  std::ranges::for_each(values, need);
+  for (ValueId v : values) need(v);
   const auto nodes = graph.nodes();
   for (std::size_t i = nodes.size(); i-- > 0;)
-    if (needed.has(nodes[i])) std::ranges::for_each(graph.node(nodes[i]).operands, need);
+    if (needed.has(nodes[i]))
+      for (ValueId v : graph.node(nodes[i]).operands) need(v);
   return needed;
-}
-
-/// The values that change with some others.
-IdSet<ValueId> depending_on(const ir::Graph& graph, std::span<const ValueId> values) {
-  IdSet<ValueId> depending;
-  for (ValueId v : values) depending.insert(v);
-  for (NodeId id : graph.nodes()) {
-    const ir::Node& node = graph.node(id);
-    if (node.op == "detach" || std::ranges::none_of(node.operands, [&](ValueId v) { return depending.has(v); })) continue;
-    for (ValueId v : node.results) depending.insert(v);
-  }
-  return depending;
 }
 
 std::vector<ValueId> values_of(const ir::Graph& graph, std::span<const std::uint32_t> outputs) {
@@ -70,18 +61,19 @@ struct Joint {
   std::vector<std::optional<ValueId>> gradients;  // by wanted input
 };
 
-Joint with_gradients(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted) {
+/// `given`: by output, whether it has a gradient; all have one where it is empty.
+Joint with_gradients(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted, const std::vector<bool>& given = {}) {
   Joint joint;
   joint.graph = graph.clone();
   joint.inputs.assign(graph.inputs().begin(), graph.inputs().end());
   for (std::uint32_t i : wanted) joint.wanted.push_back(joint.inputs[i]);
   joint.forward_nodes = joint.graph.nodes().size();
   std::vector<Seed> seeds;
-  for (std::uint32_t o : outputs) {
-    const ValueId of = joint.graph.outputs()[o].value;
+  for (std::size_t k = 0; k < outputs.size(); ++k) {
+    const ValueId of = joint.graph.outputs()[outputs[k]].value;
     const ir::Type type = joint.graph.type(of);
     joint.tangents.push_back(joint.graph.add_input(ir::Type::tensor(type.dtype, type.shape, type.device)));
-    seeds.push_back({of, joint.tangents.back()});
+    if (given.empty() || given[k]) seeds.push_back({of, joint.tangents.back()});
   }
   joint.gradients = differentiate(joint.graph, seeds, joint.wanted);
   return joint;
@@ -95,10 +87,11 @@ bool is_cheap(const ir::Graph& graph, NodeId id) {
   return op->body || op->traits.creates || node.op == "constant" || ops::is_view(graph, id);
 }
 
-/// What the gradients need of the forward: values that are kept, and nodes that run again.
-class Cut {
+/// Which values of the forward the gradients are to read, by a cheap rule: what is computed element by element and is kept for no other reason runs
+/// again. Behind inputs that an update overwrites there are none: they are kept themselves.
+class KeptValues {
  public:
-  explicit Cut(const Joint& joint) : graph_(joint.graph) {
+  explicit KeptValues(const Joint& joint) : graph_(joint.graph) {
     const auto nodes = graph_.nodes();
     for (std::size_t i = 0; i < joint.forward_nodes; ++i) {
       forward_.insert(nodes[i]);
@@ -107,34 +100,66 @@ class Cut {
     }
     for (const ir::Output& o : graph_.outputs())
       if (o.kind == ir::OutputKind::result) stored_.insert(o.value);
-      else if (o.kind == ir::OutputKind::update) overwritten_.insert(o.target);
-    std::vector<ValueId> ends;
+      else if (o.kind == ir::OutputKind::saved) at_hand_.insert(o.value);
+      else overwritten_.insert(o.target);
     for (const auto& gradient : joint.gradients)
-      if (gradient) ends.push_back(*gradient);
-    for (ValueId v : ends) need(v);
+      if (gradient) need(*gradient);
     for (std::size_t i = nodes.size(); i-- > 0;)
       if (again_.has(nodes[i]))
         for (ValueId v : graph_.node(nodes[i]).operands) need(v);
   }
 
-  /// Whether the backward graph has the node.
-  bool runs_again(NodeId id) const { return again_.has(id); }
-  const std::vector<ValueId>& kept_inputs() const { return inputs_; }
+  const std::vector<ValueId>& values() const { return values_; }
+
+ private:
+  void need(ValueId v) {
+    if (graph_.value(v).kind == ir::ValueKind::literal || !seen_.insert(v)) return;
+    if (keeps(v)) values_.push_back(v);
+    else if (is_result(graph_, v)) again_.insert(graph_.value(v).node);
+  }
+
+  bool keeps(ValueId v) const {
+    if (at_hand_.has(v)) return true;
+    if (!is_result(graph_, v)) return overwritten_.has(v);
+    const NodeId node = graph_.value(v).node;
+    if (!forward_.has(node)) return false;
+    return !is_cheap(graph_, node) || (stored_.has(v) && !ops::is_view(graph_, node) && graph_.node(node).op != "constant");
+  }
+
+  const ir::Graph& graph_;
+  IdSet<NodeId> forward_, again_;
+  IdSet<ValueId> stored_, at_hand_, overwritten_, seen_;  // stored: in memory anyway, since something reads it that is not computed element by element
+  std::vector<ValueId> values_;
+};
+
+/// What the gradients read where some values are kept, and the nodes that run for them.
+class Needed {
+ public:
+  Needed(const Joint& joint, std::span<const ValueId> kept) : graph_(joint.graph) {
+    for (ValueId v : kept) may_keep_.insert(v);
+    for (const auto& gradient : joint.gradients)
+      if (gradient) need(*gradient);
+    const auto nodes = graph_.nodes();
+    for (std::size_t i = nodes.size(); i-- > 0;)
+      if (runs_.has(nodes[i]))
+        for (ValueId v : graph_.node(nodes[i]).operands) need(v);
+  }
+
+  bool runs(NodeId id) const { return runs_.has(id); }
+  const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& kept() const { return kept_; }
 
  private:
   void need(ValueId v) {
     if (graph_.value(v).kind == ir::ValueKind::literal || !seen_.insert(v)) return;
-    if (graph_.value(v).kind == ir::ValueKind::input) return (overwritten_.has(v) ? kept_ : inputs_).push_back(v);
-    const NodeId node = graph_.value(v).node;
-    const bool again = !forward_.has(node) || (is_cheap(graph_, node) && (!stored_.has(v) || ops::is_view(graph_, node) || graph_.node(node).op == "constant"));
-    if (again) again_.insert(node);
-    else kept_.push_back(v);
+    if (may_keep_.has(v)) kept_.push_back(v);
+    else if (is_result(graph_, v)) runs_.insert(graph_.value(v).node);
+    else inputs_.push_back(v);
   }
 
   const ir::Graph& graph_;
-  IdSet<NodeId> forward_, again_;
-  IdSet<ValueId> stored_, overwritten_, seen_;  // stored: in memory anyway, since something reads it that is not computed element by element
+  IdSet<NodeId> runs_;
+  IdSet<ValueId> may_keep_, seen_;
   std::vector<ValueId> inputs_, kept_;
 };
 
@@ -147,8 +172,7 @@ class Copier {
     for (const ir::Constant& constant : from.constants()) to_.add_constant(constant);
   }
 
-  void add_input(ValueId v) { values_[v] = add_unread_input(v); }
-  ValueId add_unread_input(ValueId v) { return to_.add_input(from_.type(v), from_.value(v).name); }
+  void add_input(ValueId v) { values_[v] = to_.add_input(from_.type(v), from_.value(v).name); }
 
   void add_node(NodeId id) {
     const ir::Node& node = from_.node(id);
@@ -178,24 +202,6 @@ class Copier {
   ir::Graph to_;
   std::unordered_map<ValueId, ValueId> values_;
 };
-
-/// What gradients of the gradients, which compute the forward again, need besides what is kept: random values, and those of foreign code.
-std::vector<ValueId> never_again(const Joint& joint, std::span<const ValueId> kept) {
-  const IdSet<ValueId> depending = depending_on(joint.graph, joint.wanted);
-  IdSet<ValueId> there;
-  for (ValueId v : kept)
-    if (!depending.has(v)) there.insert(v);
-  std::vector<ValueId> ends, found;
-  for (const auto& gradient : joint.gradients)
-    if (gradient) ends.push_back(*gradient);
-  const IdSet<NodeId> needed = needed_by(joint.graph, ends, there);
-  IdSet<ValueId> read;
-  for (NodeId id : joint.graph.nodes())
-    if (needed.has(id))
-      for (ValueId v : joint.graph.node(id).operands)
-        if (is_result(joint.graph, v) && !there.has(v) && joint.graph.type(v).is_tensor() && !is_pure(joint.graph, joint.graph.node(joint.graph.value(v).node)) && read.insert(v)) found.push_back(v);
-  return found;
-}
 
 std::uint32_t place_of(std::span<const ValueId> values, ValueId value) {
   return static_cast<std::uint32_t>(std::ranges::find(values, value) - values.begin());
@@ -239,39 +245,47 @@ ValueId zeros(ir::Graph& graph, const ir::Type& type) {
   return builder.one("full", {builder.literal(0.0)}, {{"dtype", type.dtype}, {"size", type.shape}});
 }
 
+/// With zeros for what is wanted and read, but has no gradient.
+void add_zeros(Joint& joint, const ir::Graph& forward, std::span<const std::uint32_t> outputs) {
+  const IdSet<ValueId> read = read_between(forward, outputs, joint.wanted);
+  for (std::size_t i = 0; i < joint.wanted.size(); ++i)
+    if (!joint.gradients[i] && read.has(joint.wanted[i])) joint.gradients[i] = zeros(joint.graph, joint.graph.type(joint.wanted[i]));
+}
+
+/// Adds the gradients of the joint graph to those of a backward graph, as its outputs.
+ir::Graph with_outputs(Copier& backward, const Joint& joint, const Needed& needed, std::vector<std::optional<std::uint32_t>>& gradients) {
+  for (NodeId id : joint.graph.nodes())
+    if (needed.runs(id)) backward.add_node(id);
+  std::vector<ir::Output> outputs;
+  for (const auto& gradient : joint.gradients) {
+    gradients.push_back(gradient ? std::optional(static_cast<std::uint32_t>(outputs.size())) : std::nullopt);
+    if (gradient) outputs.push_back({.value = backward.value(*gradient)});
+  }
+  return backward.take(std::move(outputs));
+}
+
 /// The gradients of some outputs as a graph of its own. What it needs is added to the outputs of the forward.
 BackwardGraph backward_of(ir::Graph& forward, std::vector<std::uint32_t> outputs, std::span<const std::uint32_t> wanted) {
   Joint joint = with_gradients(forward, outputs, wanted);
-  const IdSet<ValueId> read = read_between(forward, outputs, joint.wanted);
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    if (!joint.gradients[i] && read.has(joint.wanted[i])) joint.gradients[i] = zeros(joint.graph, joint.graph.type(joint.wanted[i]));
-  const Cut cut(joint);
+  add_zeros(joint, forward, outputs);
+  const Needed needed(joint, KeptValues(joint).values());
   BackwardGraph made;
   made.outputs = std::move(outputs);
   Copier backward(joint.graph, forward.name + "_backward");
-  for (ValueId v : cut.kept_inputs()) {
+  for (ValueId v : needed.inputs()) {
     const std::uint32_t input = place_of(joint.inputs, v);
     if (input == joint.inputs.size()) continue;  // a tangent, which comes last
     made.kept_inputs.push_back(input);
     backward.add_input(v);
   }
-  std::vector<ValueId> kept = cut.kept();
-  for (ValueId v : never_again(joint, kept)) kept.push_back(v);
-  for (ValueId v : kept) {
+  for (ValueId v : needed.kept()) {
     const auto known = std::ranges::find_if(forward.outputs(), [&](const ir::Output& o) { return o.value == v && o.kind != ir::OutputKind::update; });
     made.kept_outputs.push_back(static_cast<std::uint32_t>(known - forward.outputs().begin()));
     if (known == forward.outputs().end()) forward.add_output({.value = v, .kind = ir::OutputKind::saved});
     backward.add_input(v);
   }
   for (ValueId v : joint.tangents) backward.add_input(v);
-  for (NodeId id : joint.graph.nodes())
-    if (cut.runs_again(id)) backward.add_node(id);
-  std::vector<ir::Output> gradients;
-  for (const auto& gradient : joint.gradients) {
-    made.gradients.push_back(gradient ? std::optional(static_cast<std::uint32_t>(gradients.size())) : std::nullopt);
-    if (gradient) gradients.push_back({.value = backward.value(*gradient)});
-  }
-  made.graph = backward.take(std::move(gradients));
+  made.graph = with_outputs(backward, joint, needed, made.gradients);
   return made;
 }
 
@@ -287,31 +301,54 @@ DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::
   return made;
 }
 
-ir::Graph gradients_anew(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted, std::span<const std::uint32_t> kept) {
-  Joint joint = with_gradients(graph, outputs, wanted);
-  for (std::size_t i = 0; i < wanted.size(); ++i)
-    if (!joint.gradients[i]) joint.gradients[i] = zeros(joint.graph, joint.graph.type(joint.wanted[i]));
-  Copier anew(joint.graph, graph.name + "_gradients");
-  for (ValueId v : joint.inputs) anew.add_input(v);
-  IdSet<ValueId> read;
-  const IdSet<ValueId> depending = depending_on(joint.graph, joint.wanted);
-  for (ValueId v : values_of(joint.graph, kept)) {
-    const bool again = depending.has(v) || !is_result(joint.graph, v) || !read.insert(v);
-    if (again) anew.add_unread_input(v);
-    else anew.add_input(v);
-  }
-  for (ValueId v : joint.tangents) anew.add_input(v);
-  std::vector<ValueId> ends;
-  for (const auto& gradient : joint.gradients) ends.push_back(*gradient);
-  const IdSet<NodeId> needed = needed_by(joint.graph, ends, read);
-  for (NodeId id : joint.graph.nodes()) {
+BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std::span<const std::uint32_t> wanted, const std::vector<bool>& given,
+                      const std::vector<bool>& asked) {
+  Joint joint = with_gradients(forward, whole.outputs, wanted, given);
+  std::vector<std::uint32_t> outputs;
+  for (std::size_t o = 0; o < whole.outputs.size(); ++o)
+    if (given[o]) outputs.push_back(whole.outputs[o]);
+  add_zeros(joint, forward, outputs);
+  for (std::size_t w = 0; w < wanted.size(); ++w)
+    if (!asked[w]) joint.gradients[w].reset();
+  const std::vector<ValueId> kept = values_of(forward, whole.kept_outputs);
+  const Needed needed(joint, kept);
+  BackwardGraph made{.graph = {}, .outputs = whole.outputs, .kept_inputs = whole.kept_inputs, .kept_outputs = whole.kept_outputs, .gradients = {}};
+  Copier backward(joint.graph, forward.name + "_backward");
+  for (std::uint32_t i : whole.kept_inputs) backward.add_input(joint.inputs[i]);
+  for (ValueId v : kept) backward.add_input(v);
+  for (ValueId v : joint.tangents) backward.add_input(v);
+  made.graph = with_outputs(backward, joint, needed, made.gradients);
+  return made;
+}
+
+ir::Graph gradients_anew(const ir::Graph& forward, const BackwardGraph& of, std::span<const std::uint32_t> wanted, const std::vector<bool>& given) {
+  Joint joint = with_gradients(forward, of.outputs, wanted, given);
+  std::vector<ir::Output> outputs;
+  for (std::size_t w = 0; w < wanted.size(); ++w)
+    if (of.gradients[w]) outputs.push_back({.value = joint.gradients[w] ? *joint.gradients[w] : zeros(joint.graph, joint.graph.type(joint.wanted[w]))});
+  for (ValueId v : values_of(forward, of.kept_outputs)) outputs.push_back({.value = v, .kind = ir::OutputKind::saved});
+  joint.graph.set_outputs(std::move(outputs));
+  return std::move(joint.graph);
+}
+
+ir::Graph from_outputs(const ir::Graph& graph, std::size_t first, std::size_t count) {
+  std::vector<ValueId> given, ends;
+  std::vector<ir::Output> outputs;
+  for (std::size_t o = 0; o < graph.outputs().size(); ++o)
+    if (o >= first && o < first + count) given.push_back(graph.outputs()[o].value);
+    else outputs.push_back(graph.outputs()[o]);
+  for (const ir::Output& o : outputs) ends.push_back(o.value);
+  const IdSet<NodeId> needed = needed_by(graph, ends, given);
+  Copier copier(graph, graph.name);
+  for (ValueId v : graph.inputs()) copier.add_input(v);
+  for (ValueId v : given) copier.add_input(v);
+  for (NodeId id : graph.nodes()) {
     if (!needed.has(id)) continue;
-    if (!is_pure(joint.graph, joint.graph.node(id))) throw Exception(error(Code::unsupported, "the gradient reads what {} gives, which is not computed again", joint.graph.node(id).op));
-    anew.add_node(id);
+    if (!is_pure(graph, graph.node(id))) throw Exception(error(Code::unsupported, "it reads what {} gives, which is not computed again", graph.node(id).op));
+    copier.add_node(id);
   }
-  std::vector<ir::Output> gradients;
-  for (ValueId v : ends) gradients.push_back({.value = anew.value(v)});
-  return anew.take(std::move(gradients));
+  for (ir::Output& o : outputs) o.value = copier.value(o.value);
+  return copier.take(std::move(outputs));
 }
 
 }  // namespace tenon::rewrite

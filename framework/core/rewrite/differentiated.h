@@ -12,8 +12,7 @@ namespace tenon::rewrite {
 
 /// The graph of gradients of some outputs.
 struct BackwardGraph {
-  /// Inputs: those of the forward that it reads, then the outputs of the forward that it reads, or that gradients of its gradients do, which compute
-  /// the forward again; then the gradient of each differentiated output.
+  /// Inputs: those of the forward that it reads, then the outputs of the forward that it reads, then the gradient of each differentiated output.
   /// Outputs: gradients of inputs of the forward. It has the symbols of the forward, with the same ids.
   ir::Graph graph;
   std::vector<std::uint32_t> outputs;       // of the forward, which it differentiates
@@ -36,9 +35,18 @@ struct DifferentiatedGraph {
 /// before. Throws (unsupported) where an op on the way has no gradient, or is a control op.
 DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted);
 
-/// The gradients alone, computed from the inputs: inputs are those of `graph`, then `kept`, which are outputs of it, and then the gradient of each of
-/// `outputs`; outputs the gradients of `wanted`, zeros where there is none. Of `kept` it reads what does not depend on `wanted`, as random values do not
-/// and what is computed from them. Throws (unsupported) as `with_backwards` does, and where it needs such a value that is not there.
-ir::Graph gradients_anew(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted, std::span<const std::uint32_t> kept = {});
+/// The same for gradients of only some of its outputs, and only some of the wanted inputs, from what `whole` reads: its graph has the inputs of that of
+/// `whole`, of which it does not read all. `given`: by output of `whole`; `asked`: by wanted input.
+BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std::span<const std::uint32_t> wanted, const std::vector<bool>& given,
+                      const std::vector<bool>& asked);
+
+/// The gradients of a backward graph computed from the beginning, to be differentiated: inputs are those of `forward` and then the gradient of each of
+/// `of.outputs`, outputs the gradients, and then, of the kind `saved`, what the backward graph reads of the forward's values. `given`: by output of `of`;
+/// zeros where there is no gradient but for what is not given.
+ir::Graph gradients_anew(const ir::Graph& forward, const BackwardGraph& of, std::span<const std::uint32_t> wanted, const std::vector<bool>& given = {});
+
+/// The graph with `count` of its outputs given: their values are inputs behind its own, and what only they need is gone. Throws (unsupported) where
+/// something random or foreign would be computed.
+ir::Graph from_outputs(const ir::Graph& graph, std::size_t first, std::size_t count);
 
 }  // namespace tenon::rewrite

@@ -128,7 +128,7 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   }
   if (!program) return false;
   program_ = std::move(*program);
-  if (captured_.gradients) backward_ = std::make_shared<SegmentBackward>(captured_, settings);
+  if (captured_.gradients) backward_ = SegmentBackward::of(captured_, settings);
   plain_ = is_plain();
   return true;
 }
@@ -305,9 +305,7 @@ RunStatus CacheEntry::run_plain(Built& built) {
 bool CacheEntry::add_gradients_of(RunFrame& frame) {
   try {
     const GradMode mode(true, state_.grad_enabled());  // the program may have switched it on within the segment
-    std::vector<Ref> inputs;
-    for (std::size_t i = 0; i < frame.input_count; ++i) inputs.push_back(Ref::borrow(frame.inputs[i]));
-    add_nodes(backward_, inputs, frame.tensors, frame.symbols);
+    add_nodes(backward_, frame.inputs, frame.tensors, frame.symbols);
     return true;
   } catch (const PythonError&) {
     return false;

@@ -1,16 +1,17 @@
 #include "python/call/segment_node.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "python/library/torch_library.h"
-#include "python/objects/graph_break.h"
-#include "python/objects/imported.h"
-#include "python/objects/sequences.h"
-#include "python/results/tensor_updates.h"
-#include "python/session/errors.h"
+#include "python/call/function_node.h"
+#include "python/call/native_node.h"
+#include "python/objects/gil.h"
 
 namespace tenon::python {
 namespace {
+
+// Graphs of one node: each costs its compilation. Beyond them only which gradients are given makes others.
+constexpr std::size_t kManyFunctions = 8;
 
 /// The inputs, tensors and numbers of a captured graph: what its gradients are made from.
 CapturedGraph outline(const CapturedGraph& captured) {
@@ -24,176 +25,84 @@ CapturedGraph outline(const CapturedGraph& captured) {
   return made;
 }
 
-bool is_tensor(const CapturedGraph& segment, std::uint32_t input) { return segment.inputs[input].kind == TensorKind::torch; }
-
-/// What one call leaves to its backward besides the tensors that torch keeps for it.
-struct CallBackward {
-  PyObject_HEAD
-  struct State {
-    std::shared_ptr<SegmentBackward> backward;
-    std::size_t node = 0;  // of the segment
-    std::vector<std::int64_t> symbols;
-    std::vector<Ref> inputs;              // of the segment
-    std::vector<std::uint32_t> versions;  // of these, as they were
-  } state;
-};
-
-PyTypeObject* call_backward_type();
-
-Ref new_call(std::shared_ptr<SegmentBackward> backward, std::size_t node, std::span<const std::int64_t> symbols, std::span<const Ref> inputs) {
-  auto* made = PyObject_GC_New(CallBackward, call_backward_type());
-  if (!made) throw PythonError();
-  new (&made->state) CallBackward::State{std::move(backward), node, {symbols.begin(), symbols.end()}, {inputs.begin(), inputs.end()}, {}};
-  const CapturedGraph& segment = made->state.backward->segment();
-  for (std::uint32_t i = 0; i < made->state.inputs.size(); ++i) made->state.versions.push_back(is_tensor(segment, i) ? version_of(segment.inputs[i], made->state.inputs[i].get()) : 0);
-  PyObject_GC_Track(reinterpret_cast<PyObject*>(made));
-  return Ref::steal(reinterpret_cast<PyObject*>(made));
-}
-
-/// (call, kept tensors, results, order, *inputs that get a gradient), as tenon._autograd.add_node takes them.
-Ref node_arguments(const std::shared_ptr<SegmentBackward>& backward, std::size_t node, std::span<const Ref> inputs, PyObject* const* tensors,
-                   std::span<const std::int64_t> symbols) {
-  const SegmentGradients& gradients = backward->gradients();
-  const GradientNode& made = gradients.nodes[node];
-  std::vector<Ref> kept, results, arguments;
-  for (std::uint32_t i : made.kept_inputs)
-    if (is_tensor(backward->segment(), i)) kept.push_back(inputs[i]);
-  for (std::uint32_t t : made.kept_tensors) kept.push_back(Ref::borrow(tensors[t]));
-  for (std::uint32_t t : made.results) results.push_back(Ref::borrow(tensors[t]));
-  std::vector<Ref> order;
-  for (std::uint32_t number : made.order) order.push_back(checked(PyLong_FromUnsignedLong(number)));
-  arguments = {new_call(backward, node, symbols, inputs), tuple_of(kept), tuple_of(results), tuple_of(order)};
-  for (std::size_t w = 0; w < gradients.wanted.size(); ++w)
-    if (made.gradients[w]) arguments.push_back(inputs[gradients.wanted[w]]);
-  return tuple_of(arguments);
-}
-
-/// Runs a method. What it throws becomes an exception of the program.
-template <class Body>
-PyObject* reported(Body body) noexcept {
-  try {
-    return body().release();
-  } catch (const PythonError&) {
-  } catch (const GraphBreak& stop) {
-    set_error(ErrorClass::error, stop.reason());
-  } catch (const std::exception& failure) {
-    set_error(ErrorClass::error, failure.what());
-  }
-  return nullptr;
-}
-
-const CallBackward::State& state_of(PyObject* self) { return reinterpret_cast<CallBackward*>(self)->state; }
-
-void require_tuples(const char* method, PyObject* const* args, Py_ssize_t count) {
-  if (count == 2 && PyTuple_Check(args[0]) && PyTuple_Check(args[1])) return;
-  PyErr_Format(PyExc_TypeError, "%s() takes two tuples", method);
-  throw PythonError();
-}
-
-/// gradients(kept, tangents): one for each input that gets one.
-PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  return reported([&]() -> Ref {
-    const CallBackward::State& state = state_of(self);
-    const GradientNode& node = state.backward->gradients().nodes[state.node];
-    require_tuples("gradients", args, count);
-    std::vector<PyObject*> given;
-    Py_ssize_t next = 0;
-    for (std::uint32_t i : node.kept_inputs) given.push_back(is_tensor(state.backward->segment(), i) ? PyTuple_GET_ITEM(args[0], next++) : state.inputs[i].get());
-    for (; next < PyTuple_GET_SIZE(args[0]); ++next) given.push_back(PyTuple_GET_ITEM(args[0], next));
-    for (Py_ssize_t t = 0; t < PyTuple_GET_SIZE(args[1]); ++t) given.push_back(PyTuple_GET_ITEM(args[1], t));
-    return tuple_of(state.backward->function(state.node).run(given, state.symbols));  // by wanted input, which is their order
-  });
-}
-
-/// again(kept, tangents): the same, as results of nodes of torch's autograd graph.
-PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
-  return reported([&]() -> Ref {
-    require_tuples("again", args, count);
-    const CallBackward::State& state = state_of(self);
-    const GradientNode& node = state.backward->gradients().nodes[state.node];
-    const CapturedGraph& segment = state.backward->segment();
-    for (std::uint32_t i = 0; i < state.inputs.size(); ++i)
-      if (is_tensor(segment, i) && version_of(segment.inputs[i], state.inputs[i].get()) != state.versions[i]) {
-        PyErr_SetString(PyExc_RuntimeError, "one of the variables needed for gradient computation has been modified by an inplace operation");
-        throw PythonError();
-      }
-    std::vector<Ref> inputs = state.inputs;
-    const Py_ssize_t kept = PyTuple_GET_SIZE(args[0]);
-    for (Py_ssize_t t = kept - std::ssize(node.kept_tensors); t < kept; ++t) inputs.push_back(Ref::borrow(PyTuple_GET_ITEM(args[0], t)));
-    for (Py_ssize_t t = 0; t < PyTuple_GET_SIZE(args[1]); ++t) inputs.push_back(Ref::borrow(PyTuple_GET_ITEM(args[1], t)));
-    std::vector<PyObject*> given, tensors;
-    for (const Ref& input : inputs) given.push_back(input.get());
-    SegmentBackward::Again& again = state.backward->again(state.node);
-    const std::vector<Ref> made = again.function.run(given, state.symbols);
-    for (const Ref& tensor : made) tensors.push_back(tensor.get());
-    if (again.backward) add_nodes(again.backward, inputs, tensors.data(), state.symbols);
-    std::vector<Ref> wanted;  // the function gives all gradients
-    for (std::size_t w = 0; w < state.backward->gradients().wanted.size(); ++w)
-      if (node.gradients[w]) wanted.push_back(made[w]);
-    return tuple_of(wanted);
-  });
-}
-
-PyMethodDef kMethods[] = {
-    {"gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(gradients)), METH_FASTCALL, nullptr},
-    {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(again)), METH_FASTCALL, nullptr},
-    {nullptr, nullptr, 0, nullptr},
-};
-
-PyTypeObject* call_backward_type() {
-  static PyTypeObject type = [] {
-    PyTypeObject made = {PyVarObject_HEAD_INIT(nullptr, 0)};
-    made.tp_name = "tenon._tenon.CallBackward";
-    made.tp_doc = "The backward of one call of a compiled segment.";
-    made.tp_basicsize = sizeof(CallBackward);
-    made.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
-    made.tp_methods = kMethods;
-    made.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
-      for (const Ref& input : state_of(self).inputs) Py_VISIT(input.get());
-      return 0;
-    };
-    made.tp_dealloc = [](PyObject* self) {
-      PyObject_GC_UnTrack(self);
-      reinterpret_cast<CallBackward*>(self)->state.~State();
-      PyObject_GC_Del(self);
-    };
-    return made;
-  }();
-  static const int ready = PyType_Ready(&type);
-  checked(ready);
-  return &type;
+/// Whether the memory of all that the nodes keep can be kept without its object.
+bool keeps_memory_only(const CapturedGraph& captured) {
+  const auto of_torch = [&](std::uint32_t i) {
+    const TensorSpec& input = captured.inputs[i];
+    return input.kind == TensorKind::scalar || (input.kind == TensorKind::torch && input.key_set != 0 && !input.is_inference());
+  };
+  return std::ranges::all_of(captured.gradients->nodes, [&](const GradientNode& node) { return std::ranges::all_of(node.part.kept_inputs, of_torch); });
 }
 
 }  // namespace
 
-SegmentBackward::SegmentBackward(const CapturedGraph& captured, const Settings& settings) : gradients_(captured.gradients), segment_(outline(captured)) {
-  for (const GradientNode& node : gradients_->nodes) nodes_.push_back({GraphFunction(node.backward, settings), nullptr});
+NodeCounts& node_counts() {
+  static NodeCounts counts;
+  return counts;
 }
 
-SegmentBackward::Again& SegmentBackward::again(std::size_t node) {
-  std::unique_ptr<Again>& again = nodes_[node].again;
-  if (!again) {
-    const Settings& settings = nodes_[node].function.settings();
-    const std::shared_ptr<CapturedGraph> captured = gradients_with_gradients(segment_, gradients_->nodes[node]);
-    auto backward = captured->gradients ? std::make_shared<SegmentBackward>(*captured, settings) : nullptr;
-    again = std::make_unique<Again>(GraphFunction(captured, settings), std::move(backward));
-  }
-  return *again;
+std::shared_ptr<SegmentBackward> SegmentBackward::of(const CapturedGraph& captured, const Settings& settings) {
+  return {new SegmentBackward(captured, settings), [](SegmentBackward* backward) {
+            if (!Py_IsInitialized()) return;  // what Python held is gone with it
+            const GilHeld gil;
+            delete backward;
+          }};
 }
 
-bool are_kept_tensors_hooked() {
-  static PyObject* const hooks = [] {
-    Ref native = checked(PyObject_GetAttrString(torch_library()->module.get(), "_C"));
-    Ref autograd = checked(PyObject_GetAttrString(native.get(), "_autograd"));
-    return checked(PyObject_GetAttrString(autograd.get(), "_top_saved_tensors_default_hooks")).release();
-  }();
-  return !checked(PyObject_CallOneArg(hooks, Py_False)).is(Py_None);
+SegmentBackward::SegmentBackward(const CapturedGraph& captured, const Settings& settings)
+    : gradients_(captured.gradients), segment_(outline(captured)), settings_(settings), native_(node_tier().native && keeps_memory_only(captured)) {
+  for (const GradientNode& node : gradients_->nodes) nodes_.emplace_back(std::make_unique<Node>())->metadata.resize(node.results.size());
 }
 
-void add_nodes(const std::shared_ptr<SegmentBackward>& backward, std::span<const Ref> inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols) {
-  static PyObject* const add = checked(PyObject_GetAttrString(checked(imported("tenon._autograd")).get(), "add_node")).release();
-  for (std::size_t node = 0; node < backward->gradients().nodes.size(); ++node)
-    checked(PyObject_Call(add, node_arguments(backward, node, inputs, tensors, symbols).get(), nullptr));
+const SegmentBackward::Function* SegmentBackward::known(std::size_t node, const BackwardRequest& request) {
+  const std::lock_guard lock(mutex_);
+  const auto& functions = nodes_[node]->functions;
+  const auto found = std::ranges::find(functions, request, [](const auto& f) -> const BackwardRequest& { return f->request; });
+  return found == functions.end() || !(*found)->function.is_compiled() ? nullptr : found->get();
+}
+
+const SegmentBackward::Function& SegmentBackward::function(std::size_t node, const BackwardRequest& request) {
+  if (const Function* function = known(node, request)) return *function;
+  const GradientNode& gradients = this->node(node);
+  const bool whole = std::ranges::all_of(request.tangents, [](TangentLayout t) { return t == TangentLayout::row_major; }) &&
+                     std::ranges::all_of(request.asked, std::identity());
+  const GradientGraph graph = whole ? gradients.whole : gradients_of(segment_, gradients, request.tangents, request.asked);
+  std::unique_ptr<Function> made(new Function{request, GraphFunction(graph.captured, settings_), graph.gradients});
+  made->function.compile();
+  ++node_counts().backward_graphs;
+  const std::lock_guard lock(mutex_);
+  return *nodes_[node]->functions.emplace_back(std::move(made));
+}
+
+BackwardRequest SegmentBackward::usual(std::size_t node, BackwardRequest request) {
+  const std::lock_guard lock(mutex_);
+  if (nodes_[node]->functions.size() < kManyFunctions) return request;
+  for (TangentLayout& tangent : request.tangents)
+    if (tangent != TangentLayout::none) tangent = TangentLayout::row_major;
+  request.asked.assign(request.asked.size(), true);
+  return request;
+}
+
+SegmentBackward::Again* SegmentBackward::known_again(std::size_t node, const std::vector<bool>& given) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& again : nodes_[node]->agains)
+    if (again->given == given) return again.get();
+  return nullptr;
+}
+
+SegmentBackward::Again& SegmentBackward::again(std::size_t node, const std::vector<bool>& given) {
+  if (Again* again = known_again(node, given)) return *again;
+  const std::shared_ptr<CapturedGraph> captured = gradients_with_gradients(segment_, this->node(node), given);
+  std::unique_ptr<Again> made(new Again{given, GraphFunction(captured, settings_), of(*captured, settings_)});
+  made->function.compile();
+  const std::lock_guard lock(mutex_);
+  return *nodes_[node]->agains.emplace_back(std::move(made));
+}
+
+void add_nodes(const std::shared_ptr<SegmentBackward>& backward, PyObject* const* inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols) {
+  node_counts().nodes += static_cast<std::int64_t>(backward->gradients().nodes.size());
+  if (backward->is_native()) add_native_nodes(backward, inputs, tensors, symbols);
+  else add_function_nodes(backward, inputs, tensors, symbols);
 }
 
 }  // namespace tenon::python

@@ -1,49 +1,84 @@
 // The nodes that a compiled segment adds to torch's autograd graph.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
 #include "python/call/graph_function.h"
+#include "python/library/torch_node.h"
 
 namespace tenon::python {
 
-/// The backwards of a segment, shared by the segment and the nodes of its calls. Each is compiled when it first runs.
+/// What a run of the engine asks of a node.
+struct BackwardRequest {
+  std::vector<TangentLayout> tangents;  // by result of the node
+  std::vector<bool> asked;              // by wanted input of the segment
+  friend bool operator==(const BackwardRequest&, const BackwardRequest&) = default;
+};
+
+/// The backwards of a segment, shared by the segment and the nodes of its calls. Each is compiled when it first runs. Ends with the GIL, wherever it does.
 class SegmentBackward {
  public:
-  SegmentBackward(const CapturedGraph& captured, const Settings& settings);
+  static std::shared_ptr<SegmentBackward> of(const CapturedGraph& captured, const Settings& settings);
 
   const SegmentGradients& gradients() const { return *gradients_; }
+  const GradientNode& node(std::size_t node) const { return gradients_->nodes[node]; }
   /// The inputs and tensors of the segment, without what was recorded.
   const CapturedGraph& segment() const { return segment_; }
-  GraphFunction& function(std::size_t node) { return nodes_[node].function; }
+  /// Whether torch's nodes can be ours (library/torch_node.h), and keep what these keep.
+  bool is_native() const { return native_; }
+  std::span<GradientMetadata> metadata(std::size_t node) { return nodes_[node]->metadata; }
 
-  /// The gradients of a node as a function that has gradients, for those of gradients.
+  struct Function {
+    BackwardRequest request;
+    GraphFunction function;
+    std::vector<std::optional<std::uint32_t>> gradients;  // by wanted input: which of its tensors
+  };
+  /// The graph that a request runs, compiled; null where it was not asked for before. Needs no GIL.
+  const Function* known(std::size_t node, const BackwardRequest& request);
+  /// The same, made where it is not there. Needs the GIL. Throws PythonError and Exception.
+  const Function& function(std::size_t node, const BackwardRequest& request);
+  /// The request as it is run: of many kinds only what is given counts, and the other gradients are computed and dropped.
+  BackwardRequest usual(std::size_t node, BackwardRequest request);
+
+  /// The gradients of a node as a function that has gradients.
   struct Again {
+    std::vector<bool> given;  // by result of the node
     GraphFunction function;
     std::shared_ptr<SegmentBackward> backward;
   };
-  /// Throws GraphBreak where there is none.
-  Again& again(std::size_t node);
+  Again* known_again(std::size_t node, const std::vector<bool>& given);
+  /// Needs the GIL. Throws PythonError, and GraphBreak where there is none.
+  Again& again(std::size_t node, const std::vector<bool>& given);
 
  private:
   struct Node {
-    GraphFunction function;
-    std::unique_ptr<Again> again;
+    std::vector<std::unique_ptr<Function>> functions;
+    std::vector<std::unique_ptr<Again>> agains;
+    std::vector<GradientMetadata> metadata;
   };
 
-  std::shared_ptr<const SegmentGradients> gradients_;
-  CapturedGraph segment_;
-  std::vector<Node> nodes_;
+  SegmentBackward(const CapturedGraph& captured, const Settings& settings);
+
+  const std::shared_ptr<const SegmentGradients> gradients_;
+  const CapturedGraph segment_;
+  const Settings settings_;
+  bool native_ = false;
+  std::mutex mutex_;  // of the lists; nobody waits for the GIL with it
+  std::vector<std::unique_ptr<Node>> nodes_;
 };
 
-/// Whether the program has hooks for the tensors that nodes keep (torch.autograd.graph.saved_tensors_hooks): they would see others than torch's own
-/// nodes keep. Throws PythonError.
-bool are_kept_tensors_hooked();
+/// What nodes have done since the last reset. Written without the GIL.
+struct NodeCounts {
+  std::atomic<std::int64_t> nodes, backward_graphs, copied_gradients;
+};
+NodeCounts& node_counts();
 
 /// Makes the results of a run that require grad results of nodes of torch's autograd graph. `inputs` by graph input, `tensors` by
 /// CapturedGraph::tensors. Throws PythonError.
-void add_nodes(const std::shared_ptr<SegmentBackward>& backward, std::span<const Ref> inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols);
+void add_nodes(const std::shared_ptr<SegmentBackward>& backward, PyObject* const* inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols);
 
 }  // namespace tenon::python

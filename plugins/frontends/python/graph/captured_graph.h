@@ -31,6 +31,7 @@ struct TensorOutput {
     fresh_crossed,  // likewise of the tensor made for `index` of `CapturedGraph::tensors`
     number,      // an int: the value of `varying_shape[0]`
     tape_float,  // a float: step `index` of the tape in `CapturedGraph::numbers`
+    given,       // of gradients of gradients: given as input `index`, and no result
   };
   Kind kind = Kind::fresh;
   TensorKind tensor = TensorKind::torch;
@@ -126,7 +127,7 @@ struct CapturedGraph {
   }
   std::shared_ptr<const SegmentGradients> gradients;  // null where no result requires grad
   /// What is run: the recorded graph, or that with what its gradients need.
-  const ir::Graph& graph() const { return gradients ? gradients->forward : recording->graph; }
+  const ir::Graph& graph() const { return !gradients ? recording->graph : gradients->from_kept ? *gradients->from_kept : gradients->forward; }
   std::shared_ptr<NumberCheck> numbers;  // gives the values of the graph's symbols at each call; null without symbols
 };
 

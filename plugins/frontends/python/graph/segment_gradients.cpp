@@ -122,36 +122,50 @@ std::vector<std::uint32_t> order_of_gradients(const ir::Graph& forward, std::spa
   return order;
 }
 
-GradientNode node_of(const CapturedGraph& captured, const ir::Graph& forward, std::span<const std::uint32_t> wanted, rewrite::BackwardGraph part) {
-  GradientNode node{.kept_inputs = std::move(part.kept_inputs), .gradients = part.gradients, .order = order_of_gradients(forward, wanted, part)};
-  for (std::uint32_t o : part.outputs) node.results.push_back(tensor_of_output(captured, o));
-  for (std::uint32_t o : part.kept_outputs) node.kept_tensors.push_back(tensor_of_output(captured, o));
-  auto backward = std::make_shared<CapturedGraph>();
-  backward->numbers = captured.numbers;
-  backward->opaque_calls = captured.opaque_calls;
-  for (std::uint32_t i : node.kept_inputs) backward->inputs.push_back(captured.inputs[i]);
+/// A graph of gradients as it is run.
+GradientGraph captured_gradients(const CapturedGraph& captured, const GradientNode& node, std::span<const std::uint32_t> wanted, rewrite::BackwardGraph part,
+                                 std::span<const TangentLayout> tangents) {
+  auto made = std::make_shared<CapturedGraph>();
+  made->numbers = captured.numbers;
+  made->opaque_calls = captured.opaque_calls;
+  const auto next_input = [&] { return part.graph.inputs()[made->inputs.size()]; };
+  for (std::uint32_t i : part.kept_inputs) made->inputs.push_back(captured.inputs[i]);
   for (std::uint32_t t : node.kept_tensors) {
     const TensorOutput& tensor = captured.tensors[t];
-    const ir::ValueId value = part.graph.inputs()[backward->inputs.size()];
-    if (const auto strides = strides_of(tensor, part.graph.type(value))) part.graph.set_strides(value, *strides);
-    backward->inputs.push_back(made_spec(tensor.dtype, tensor.shape, tensor.strides));
+    if (const auto strides = strides_of(tensor, part.graph.type(next_input()))) part.graph.set_strides(next_input(), *strides);
+    made->inputs.push_back(made_spec(tensor.dtype, tensor.shape, tensor.strides));
   }
-  for (std::uint32_t t : node.results) backward->inputs.push_back(spec_of_gradient(captured.tensors[t]));
+  for (std::size_t k = 0; k < node.results.size(); ++k) {
+    const TensorOutput& tensor = captured.tensors[node.results[k]];
+    TensorSpec spec = spec_of_gradient(tensor);
+    std::optional<ir::Shape> strides;
+    if (tangents[k] == TangentLayout::as_result) strides = strides_of(tensor, part.graph.type(next_input()));
+    else if (tangents[k] == TangentLayout::one_element) strides = ir::Shape(tensor.shape.size(), ir::Dim(0));
+    if (strides) part.graph.set_strides(next_input(), *strides);
+    made->inputs.push_back(std::move(spec));
+  }
   for (std::size_t w = 0; w < wanted.size(); ++w)
-    if (const auto output = node.gradients[w])
-      backward->tensors.push_back(fresh_tensor(captured, part.graph.type(part.graph.outputs()[*output].value), *output, order_of_gradient(captured.inputs[wanted[w]])));
-  set_graph(*backward, std::move(part.graph));
-  node.backward = std::move(backward);
+    if (const auto output = part.gradients[w])
+      made->tensors.push_back(fresh_tensor(captured, part.graph.type(part.graph.outputs()[*output].value), *output, order_of_gradient(captured.inputs[wanted[w]])));
+  set_graph(*made, std::move(part.graph));
+  return {std::move(made), std::move(part.gradients)};
+}
+
+GradientNode node_of(const CapturedGraph& captured, const ir::Graph& forward, std::span<const std::uint32_t> wanted, rewrite::BackwardGraph part) {
+  GradientNode node;
+  node.order = order_of_gradients(forward, wanted, part);
+  for (std::uint32_t o : part.outputs) node.results.push_back(tensor_of_output(captured, o));
+  for (std::uint32_t o : part.kept_outputs) node.kept_tensors.push_back(tensor_of_output(captured, o));
+  node.part = {.graph = {}, .outputs = part.outputs, .kept_inputs = part.kept_inputs, .kept_outputs = part.kept_outputs, .gradients = part.gradients};
+  node.whole = captured_gradients(captured, node, wanted, std::move(part), std::vector<TangentLayout>(node.results.size(), TangentLayout::row_major));
   return node;
 }
 
-}  // namespace
-
-void add_gradients(CapturedGraph& captured) {
+std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured) {
   std::vector<std::uint32_t> outputs;
   for (const TensorOutput& tensor : captured.tensors)
     if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad) outputs.push_back(tensor.index);
-  if (outputs.empty()) return;
+  if (outputs.empty()) return nullptr;
   if (captured.uses_numpy()) throw GraphBreak("functions of NumPy beside tensors that require grad", "call them under torch.no_grad(), or on detached tensors");
   if (captured.late_sizes) throw GraphBreak("a size that depends on data beside tensors that require grad");
   auto made = std::make_shared<SegmentGradients>();
@@ -171,34 +185,71 @@ void add_gradients(CapturedGraph& captured) {
     captured.tensors.push_back(fresh_tensor(captured, parts.forward.type(parts.forward.outputs()[o].value), o));
   for (rewrite::BackwardGraph& part : parts.backwards) made->nodes.push_back(node_of(captured, parts.forward, made->wanted, std::move(part)));
   made->forward = std::move(parts.forward);
-  captured.gradients = std::move(made);
+  return made;
 }
 
-std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& captured, const GradientNode& node) {
+/// Gives a graph of gradients what their node has kept, in place of computing it.
+void give_kept_tensors(CapturedGraph& captured, SegmentGradients& gradients, const GradientNode& node) {
+  const std::size_t first = node.whole.captured->tensors.size(), count = node.kept_tensors.size();  // behind the gradients
+  try {
+    gradients.from_kept = rewrite::from_outputs(gradients.forward, first, count);
+  } catch (const Exception& failure) {
+    throw GraphBreak(fmt::format("no gradient of the gradient: {}", failure.what()));
+  }
+  for (std::size_t t = first; t < captured.tensors.size(); ++t) {
+    TensorOutput& tensor = captured.tensors[t];
+    if (t >= first + count) {
+      tensor.index -= static_cast<std::uint32_t>(count);
+      continue;
+    }
+    tensor.kind = TensorOutput::Kind::given;
+    tensor.index = static_cast<std::uint32_t>(captured.inputs.size());
+    const ir::ValueId input = gradients.from_kept->inputs()[tensor.index];
+    if (const auto strides = strides_of(tensor, gradients.from_kept->type(input))) gradients.from_kept->set_strides(input, *strides);
+    captured.inputs.push_back(made_spec(tensor.dtype, tensor.shape, tensor.strides));
+  }
+}
+
+}  // namespace
+
+void add_gradients(CapturedGraph& captured) { captured.gradients = made_gradients(captured); }
+
+GradientGraph gradients_of(const CapturedGraph& captured, const GradientNode& node, std::span<const TangentLayout> tangents, const std::vector<bool>& asked) {
+  std::vector<bool> given;
+  for (TangentLayout t : tangents) given.push_back(t != TangentLayout::none);
+  const SegmentGradients& gradients = *captured.gradients;
+  return captured_gradients(captured, node, gradients.wanted, rewrite::part_of(gradients.forward, node.part, gradients.wanted, given, asked), tangents);
+}
+
+std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& captured, const GradientNode& node, const std::vector<bool>& given) {
   const std::vector<std::uint32_t>& wanted = captured.gradients->wanted;
-  std::vector<std::uint32_t> outputs, kept;
-  for (std::uint32_t t : node.results) outputs.push_back(captured.tensors[t].index);
   auto made = std::make_shared<CapturedGraph>();
   made->numbers = captured.numbers;
-  made->inputs = captured.inputs;
-  for (std::uint32_t t : node.kept_tensors) {
-    kept.push_back(captured.tensors[t].index);
-    made->inputs.push_back(made_spec(captured.tensors[t].dtype, captured.tensors[t].shape, captured.tensors[t].strides));
-  }
-  for (std::uint32_t t : node.results) made->inputs.emplace_back(spec_of_gradient(captured.tensors[t])).requires_grad = true;
+  const auto inputs = static_cast<std::ptrdiff_t>(captured.gradients->forward.inputs().size());  // behind them may be what was kept
+  made->inputs.assign(captured.inputs.begin(), captured.inputs.begin() + inputs);
+  for (std::size_t w = 0; w < wanted.size(); ++w) made->inputs[wanted[w]].requires_grad = node.part.gradients[w].has_value();
+  for (std::size_t k = 0; k < given.size(); ++k) made->inputs.emplace_back(spec_of_gradient(captured.tensors[node.results[k]])).requires_grad = given[k];
   try {
-    ir::Graph graph = rewrite::gradients_anew(captured.gradients->forward, outputs, wanted, kept);
-    for (std::uint32_t i = 0; i < kept.size(); ++i) {
-      const ir::ValueId value = graph.inputs()[captured.inputs.size() + i];
-      if (const auto strides = strides_of(captured.tensors[node.kept_tensors[i]], graph.type(value))) graph.set_strides(value, *strides);
+    ir::Graph graph = rewrite::gradients_anew(captured.gradients->forward, node.part, wanted, given);
+    std::uint32_t output = 0;
+    for (std::size_t w = 0; w < wanted.size(); ++w) {
+      if (!node.part.gradients[w]) continue;
+      made->tensors.emplace_back(fresh_tensor(captured, graph.type(graph.outputs()[output].value), output, order_of_gradient(captured.inputs[wanted[w]]))).requires_grad = true;
+      ++output;
     }
-    for (std::size_t w = 0; w < wanted.size(); ++w)
-      made->tensors.emplace_back(fresh_tensor(captured, graph.type(graph.outputs()[w].value), w, order_of_gradient(captured.inputs[wanted[w]]))).requires_grad = true;
+    for (std::uint32_t t : node.kept_tensors) {
+      TensorOutput& kept = made->tensors.emplace_back(captured.tensors[t]);
+      kept.kind = TensorOutput::Kind::fresh;
+      kept.index = output++;
+      kept.requires_grad = false;
+    }
     set_graph(*made, std::move(graph));
   } catch (const Exception& failure) {
     throw GraphBreak(fmt::format("no gradient of the gradient: {}", failure.what()));
   }
-  add_gradients(*made);
+  const std::shared_ptr<SegmentGradients> gradients = made_gradients(*made);
+  give_kept_tensors(*made, *gradients, node);
+  made->gradients = gradients;
   return made;
 }
 

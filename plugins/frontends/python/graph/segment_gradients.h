@@ -4,26 +4,42 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "core/ir/graph.h"
+#include "core/rewrite/differentiated.h"
 
 namespace tenon::python {
 
 struct CapturedGraph;
 
+/// How a gradient that torch gives lies in memory.
+enum class TangentLayout : std::uint8_t {
+  none,        // there is no gradient: nothing of it is read
+  row_major,
+  as_result,   // as the result whose gradient it is
+  one_element  // all its elements are one: what `sum` hands on
+};
+
+/// A graph of gradients.
+struct GradientGraph {
+  std::shared_ptr<CapturedGraph> captured;  // of kept inputs, kept tensors, and a gradient for each result
+  std::vector<std::optional<std::uint32_t>> gradients;  // by wanted input: which of its tensors; none where there is none
+};
+
 /// A node that a segment adds to torch's autograd graph: from the inputs that require grad to some results that do.
 struct GradientNode {
+  rewrite::BackwardGraph part;              // without its graph
   std::vector<std::uint32_t> results;       // CapturedGraph::tensors, in memory of their own
-  std::vector<std::uint32_t> kept_inputs;   // inputs of the graph that `backward` reads
-  std::vector<std::uint32_t> kept_tensors;  // CapturedGraph::tensors that it reads
-  std::shared_ptr<CapturedGraph> backward;  // of kept inputs, kept tensors, and a gradient in row-major order for each of `results`
-  std::vector<std::optional<std::uint32_t>> gradients;  // by wanted input: which of the tensors of `backward`; none where nothing reads it
+  std::vector<std::uint32_t> kept_tensors;  // CapturedGraph::tensors that are read; inputs that are read are in `part`
+  GradientGraph whole;                      // all gradients, from row-major ones
   std::vector<std::uint32_t> order;  // the numbers of these inputs among those with a gradient, as torch comes by their gradients: what is read first comes last
 };
 
 struct SegmentGradients {
-  ir::Graph forward;                  // runs in place of the recorded graph: behind its outputs are those that are only kept
+  ir::Graph forward;                  // in place of the recorded graph: behind its outputs are those that are only kept
+  std::optional<ir::Graph> from_kept; // runs in place of it, where what another node has kept is given
   std::vector<std::uint32_t> wanted;  // inputs of the graph that require grad
   std::vector<GradientNode> nodes;    // results that share nothing that is differentiated have nodes of their own
 };
@@ -31,8 +47,12 @@ struct SegmentGradients {
 /// Adds them to a captured graph of which results require grad, and the tensors that are kept. Throws GraphBreak where it has no gradient.
 void add_gradients(CapturedGraph& captured);
 
-/// The gradients of a node as a graph of the segment's inputs, of the kept tensors and of a row-major gradient for each of its results, with gradients of its own by all of
-/// these that require grad: what torch differentiates where a gradient is to have one. Throws GraphBreak where there is none.
-std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& captured, const GradientNode& node);
+/// The gradients of a node for what is asked, from tangents that lie in some way. `asked`: by wanted input. Throws Exception.
+GradientGraph gradients_of(const CapturedGraph& captured, const GradientNode& node, std::span<const TangentLayout> tangents, const std::vector<bool>& asked);
+
+/// The gradients of a node as a graph with gradients of its own by the inputs and tangents that require grad: what torch differentiates where a gradient
+/// is to have one. Its inputs are those of the segment, then a row-major gradient for each of its results, then what the node has kept of the segment's
+/// tensors; of these it reads what the node keeps. Throws GraphBreak where there is none. `given`: by result, whether it has a gradient.
+std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& captured, const GradientNode& node, const std::vector<bool>& given);
 
 }  // namespace tenon::python

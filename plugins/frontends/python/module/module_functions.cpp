@@ -4,7 +4,7 @@
 #include "python/call/capture_run.h"
 #include "python/call/compiled_function.h"
 #include "python/call/function_cache.h"
-#include "python/opaque/python_backend.h"
+#include "python/call/segment_node.h"
 #include "python/decode/code.h"
 #include "python/export/export_capture.h"
 #include "python/export/exported_graph.h"
@@ -14,6 +14,7 @@
 #include "python/module/module.h"
 #include "python/objects/gil.h"
 #include "python/objects/graph_break.h"
+#include "python/opaque/python_backend.h"
 #include "python/session/errors.h"
 #include "python/session/session.h"
 #include "python/session/warm_up.h"
@@ -39,6 +40,24 @@ void set_count(PyObject* dict, const char* name, std::int64_t value) {
   checked(PyDict_SetItemString(dict, name, checked(PyLong_FromLongLong(value)).get()));
 }
 
+/// {tier, reason, nodes, backward_graphs, copied_gradients}: of torch's autograd graph. Before torch has been imported there is no tier.
+Ref autograd_stats() {
+  Ref dict = checked(PyDict_New());
+  const bool known = torch_library() != nullptr;
+  const std::string tier = !known ? "" : node_tier().native ? "native" : "autograd.Function", reason = known ? node_tier().reason : "";
+  checked(PyDict_SetItemString(dict.get(), "tier", checked(PyUnicode_FromString(tier.c_str())).get()));
+  checked(PyDict_SetItemString(dict.get(), "reason", checked(PyUnicode_FromString(reason.c_str())).get()));
+  set_count(dict.get(), "nodes", node_counts().nodes);
+  set_count(dict.get(), "backward_graphs", node_counts().backward_graphs);
+  set_count(dict.get(), "copied_gradients", node_counts().copied_gradients);
+  return dict;
+}
+
+PyObject* use_native(PyObject*, PyObject* wanted) {
+  use_native_nodes(wanted == Py_True);
+  Py_RETURN_NONE;
+}
+
 PyObject* stats(PyObject*, PyObject*) {
   try {
     Ref dict = checked(PyDict_New());
@@ -58,6 +77,7 @@ PyObject* stats(PyObject*, PyObject*) {
     Ref backends = PyMapping_HasKeyString(host.get(), "backends") ? checked(PyMapping_GetItemString(host.get(), "backends")) : checked(PyDict_New());
     checked(PyDict_SetItemString(dict.get(), "backends", backends.get()));
     checked(PyDict_SetItemString(dict.get(), "host", host.get()));
+    checked(PyDict_SetItemString(dict.get(), "autograd", autograd_stats().get()));
     return dict.release();
   } catch (const PythonError&) {
     return nullptr;
@@ -68,6 +88,7 @@ PyObject* reset(PyObject*, PyObject*) {
   clear_all_caches();
   forget_decoded_code();
   counters() = {};
+  node_counts().nodes = node_counts().backward_graphs = node_counts().copied_gradients = 0;
   TenonSession* host = session();
   if (!host) return nullptr;
   tenon_session_reset_statistics(host);
@@ -189,6 +210,7 @@ PyMethodDef kFunctions[] = {
     {"set_error_classes", take_errors, METH_VARARGS, "Takes over the exception classes of the package."},
     {"set_renderer", take_render, METH_O, "Takes over the function that turns a TracedGraph into the text of the log graph_code."},
     {"stats", stats, METH_NOARGS, "Counters since the last reset."},
+    {"use_native_nodes", use_native, METH_O, "For tests: whether nodes of torch's autograd graph may be made without torch.autograd.Function."},
     {"reset", reset, METH_NOARGS, "Forgets compiled code and counters."},
     {"set_logs", set_log_names, METH_O, "Switches logs: names separated by commas."},
     {"query", query_host, METH_O, "A JSON document of the session."},

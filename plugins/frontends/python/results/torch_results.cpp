@@ -51,13 +51,20 @@ class LendingAllocator final : public PoolAllocator {
 
 LendingAllocator g_lending_allocator;
 
-/// torch's detail::empty_strided_generic with our allocator, then THPVariable_Wrap, which takes the tensor over.
+/// torch's detail::empty_strided_generic with our allocator.
+void* new_tensor(PoolAllocator& allocator, const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {
+  void* tensor = nullptr;
+  torch.empty_generic(&tensor, {sizes.data(), sizes.size()}, {strides.data(), strides.size()}, &allocator, torch.plain_keys,
+                      static_cast<std::int8_t>(torch.scalar_types[static_cast<std::size_t>(dtype)]));
+  return tensor;
+}
+
+/// That, then THPVariable_Wrap, which takes the tensor over.
 PyObject* new_tensor_from(PoolAllocator& allocator, const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
                           std::span<const std::int64_t> strides) {
   void* tensor = nullptr;
   try {
-    torch.empty_generic(&tensor, {sizes.data(), sizes.size()}, {strides.data(), strides.size()}, &allocator, torch.plain_keys,
-                        static_cast<std::int8_t>(torch.scalar_types[static_cast<std::size_t>(dtype)]));
+    tensor = new_tensor(allocator, torch, dtype, sizes, strides);
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_MemoryError, e.what());
     return nullptr;
@@ -134,6 +141,12 @@ PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<con
   } catch (const PythonError&) {
     return nullptr;
   }
+}
+
+TorchRef new_plain_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, void*& data) {
+  TorchRef made = TorchRef::steal(new_tensor(g_allocator, torch, dtype, sizes, strides));
+  data = layout::storage_data(layout::storage(made.get()));
+  return made;
 }
 
 Ref torch_tensor_over(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides,

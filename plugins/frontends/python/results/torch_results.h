@@ -7,6 +7,7 @@
 #include "core/abi/dlpack.h"
 #include "core/ir/device.h"
 #include "python/library/torch_library.h"
+#include "python/library/torch_node.h"
 #include "python/metadata/tensor_spec.h"
 #include "python/objects/ref.h"
 
@@ -16,6 +17,9 @@ namespace tenon::python {
 /// is not the one known, torch.empty_strided makes it. Null with an exception set when there is no memory.
 PyObject* new_torch_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes,
                            std::span<const std::int64_t> strides, void*& data);
+
+/// The same without a Python object, which needs no GIL; where results lie in memory of ours alone. Throws std::exception.
+TorchRef new_plain_tensor(const TorchLibrary& torch, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, void*& data);
 
 /// torch.empty_strided, which raises what torch raises. `device`: torch's object.
 Ref empty_strided(const TorchLibrary& torch, PyObject* device, DType dtype, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides);

@@ -12,16 +12,62 @@ class Segment(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, kept, results, *inputs):
         ctx.call = call
+        ctx.keeps = bool(kept)
         ctx.save_for_backward(*kept)
+        ctx.set_materialize_grads(False)
         return results
 
     @staticmethod
     def backward(ctx, *tangents):
-        kept = ctx.saved_tensors  # torch's own errors: freed, or written since
-        tangents = tuple(t.contiguous() for t in tangents)
-        if torch.is_grad_enabled():  # the gradients are to have gradients
-            return (None, None, None, *ctx.call.again(kept, tangents))
-        return (None, None, None, *ctx.call.gradients(kept, tangents))
+        kept = ctx.saved_tensors if ctx.keeps else ()  # torch's own errors: freed, or written since
+        tangents = tuple(t if t is None else t.contiguous() for t in tangents)
+        if all(t is None for t in tangents):
+            return (None,) * len(ctx.needs_input_grad)
+        if any(t is not None and _is_batch(t) for t in tangents):
+            return (None, None, None, *each_of_batch(lambda *plain: _gradients(ctx.call, kept, plain), tangents))
+        return (None, None, None, *_gradients(ctx.call, kept, tangents))
+
+
+def _gradients(call, kept, tangents):
+    if torch.is_grad_enabled():  # the gradients are to have gradients
+        return call.again(kept, tangents)
+    return call.gradients(kept, tangents)
+
+
+def _is_batch(tensor):
+    return torch._C._functorch.is_batchedtensor(tensor) or torch._C._functorch.is_legacy_batchedtensor(tensor)
+
+
+def _taken_apart(tensor):
+    """A batch under torch's vmap as a tensor whose first dimension is that of the batch, and a function that puts one together: of the
+    transform of torch.func, or of the older one behind is_grads_batched."""
+    functions = torch._C._functorch
+    if functions.is_batchedtensor(tensor):
+        level = functions.maybe_get_level(tensor)
+        return functions.get_unwrapped(tensor).movedim(functions.maybe_get_bdim(tensor), 0), lambda t: functions._add_batch_dim(t, 0, level)
+    level = torch._C._vmapmode_increment_nesting() - 1
+    torch._C._vmapmode_decrement_nesting()
+    if level != 1:
+        raise RuntimeError("a compiled function takes no batches of batches of gradients")
+    return torch._remove_batch_dim(tensor, level, 1, 0), lambda t: torch._add_batch_dim(t, 0, level)
+
+
+def each_of_batch(run, tangents):
+    """The gradients for tangents of which some are batches: run(*tangents) for each."""
+    apart = [None if t is None or not _is_batch(t) else _taken_apart(t) for t in tangents]
+    batches = [part for part in apart if part is not None]
+    if not batches:
+        raise RuntimeError("a compiled function takes no gradients that are sparse or of a subclass of torch.Tensor")
+    made = []
+    for at in range(len(batches[0][0])):
+        plain = (t if part is None else part[0][at] for t, part in zip(tangents, apart))
+        made.append(run(*(t if t is None or _is_batch(t) else t.contiguous() for t in plain)))
+    made = [m if isinstance(m, tuple) else (m,) for m in made]
+    return tuple(None if of_input[0] is None else batches[0][1](torch.stack(of_input)) for of_input in zip(*made))
+
+
+# Without what Function.apply does for torch.func, under which nothing compiled runs.
+_apply = torch._C._FunctionBase.__dict__["apply"].__get__(None, Segment)
 
 
 class HandOn(torch.autograd.Function):
@@ -45,4 +91,4 @@ def add_node(call, kept, results, order, *inputs):
             rest = order[first:]
             for at, x in zip(rest, HandOn.apply(*(inputs[at] for at in rest))):
                 inputs[at] = x
-    Segment.apply(call, kept, results, *inputs)
+    _apply(call, kept, results, *inputs)

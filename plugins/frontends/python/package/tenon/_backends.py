@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -31,9 +32,14 @@ def backends() -> list[str]:
 
 
 def plugins() -> list[dict[str, Any]]:
-    """What was found: name, kind, version, path, and for what is not usable, why."""
+    """What was found: name, kind, version, path, and for what is not usable, why. Of this frontend also which nodes of torch's autograd
+    graph it makes (``autograd``: ``native``, or ``autograd.Function`` where torch's private layout is not the one known)."""
     found = json.loads(_tenon.query("plugins"))
-    return found["plugins"] if isinstance(found, dict) else found
+    listed = found["plugins"] if isinstance(found, dict) else found
+    for plugin in listed:
+        if plugin["kind"] == "frontend" and plugin["name"] == "python" and "torch" in sys.modules:
+            plugin["autograd"] = _tenon.stats()["autograd"]["tier"]
+    return listed
 
 
 def resolve(backend: str | list[str] | tuple[str, ...] | Callable | None) -> tuple[tuple[str, ...] | None, Callable | None, str]:

@@ -18,7 +18,8 @@ def stats() -> dict[str, Any]:
         breaks from which plain Python is faster), ``compile_failures`` (nodes that a backend claimed, could not
         compile and left to the next) as ints, and ``backends``: for each backend that ran,
         ``nodes``, ``run_ms`` and ``compile_ms``; ``host``: among others ``cache``, what was found of compiled code on disk (``hits``,
-        ``misses``, ``stored``, ``damaged``).
+        ``misses``, ``stored``, ``damaged``); ``autograd``: the nodes that were made of torch's autograd graph, the graphs of gradients that
+        were compiled, gradients that were copied since they lay otherwise than these, and which ``tier`` of nodes this torch allows.
     """
     return _tenon.stats()
 

@@ -1,0 +1,206 @@
+#include "python/call/function_node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/base/error.h"
+#include "python/call/run_frame.h"
+#include "python/library/torch_library.h"
+#include "python/objects/gil.h"
+#include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
+#include "python/objects/sequences.h"
+#include "python/results/torch_results.h"
+#include "python/session/errors.h"
+
+namespace tenon::python {
+namespace {
+
+bool is_tensor(const CapturedGraph& segment, std::uint32_t input) { return segment.inputs[input].kind == TensorKind::torch; }
+
+/// What one call leaves to its backward besides the tensors that torch keeps for it.
+struct CallBackward {
+  PyObject_HEAD
+  struct State {
+    std::shared_ptr<SegmentBackward> backward;
+    std::size_t node = 0;  // of the segment
+    std::vector<std::int64_t> symbols;
+    std::vector<Ref> inputs;  // of the segment, by number: those that get a gradient, and no tensors that are kept
+  } state;
+};
+
+PyTypeObject* call_backward_type();
+
+Ref new_call(std::shared_ptr<SegmentBackward> backward, std::size_t node, std::span<const std::int64_t> symbols, PyObject* const* inputs) {
+  auto* made = PyObject_GC_New(CallBackward, call_backward_type());
+  if (!made) throw PythonError();
+  new (&made->state) CallBackward::State{std::move(backward), node, {symbols.begin(), symbols.end()}, {}};
+  const SegmentBackward& segment = *made->state.backward;
+  const rewrite::BackwardGraph& part = segment.node(node).part;
+  std::vector<Ref>& held = made->state.inputs;
+  held.resize(segment.gradients().forward.inputs().size());
+  for (std::size_t w = 0; w < part.gradients.size(); ++w)
+    if (const std::uint32_t i = segment.gradients().wanted[w]; part.gradients[w]) held[i] = Ref::borrow(inputs[i]);
+  for (std::uint32_t i : part.kept_inputs)
+    if (!is_tensor(segment.segment(), i)) held[i] = Ref::borrow(inputs[i]);
+  PyObject_GC_Track(reinterpret_cast<PyObject*>(made));
+  return Ref::steal(reinterpret_cast<PyObject*>(made));
+}
+
+/// (call, kept tensors, results, order, *inputs that get a gradient), as tenon._autograd.add_node takes them.
+Ref node_arguments(const std::shared_ptr<SegmentBackward>& backward, std::size_t node, PyObject* const* inputs, PyObject* const* tensors,
+                   std::span<const std::int64_t> symbols) {
+  const SegmentGradients& gradients = backward->gradients();
+  const GradientNode& made = gradients.nodes[node];
+  std::vector<Ref> kept, results, order;
+  for (std::uint32_t i : made.part.kept_inputs)
+    if (is_tensor(backward->segment(), i)) kept.push_back(Ref::borrow(inputs[i]));
+  for (std::uint32_t t : made.kept_tensors) kept.push_back(Ref::borrow(tensors[t]));
+  for (std::uint32_t t : made.results) results.push_back(Ref::borrow(tensors[t]));
+  for (std::uint32_t number : made.order) order.push_back(checked(PyLong_FromUnsignedLong(number)));
+  std::vector<Ref> arguments = {new_call(backward, node, symbols, inputs), tuple_of(kept), tuple_of(results), tuple_of(order)};
+  for (std::size_t w = 0; w < gradients.wanted.size(); ++w)
+    if (made.part.gradients[w]) arguments.push_back(Ref::borrow(inputs[gradients.wanted[w]]));
+  return tuple_of(arguments);
+}
+
+/// Runs a method. What it throws becomes an exception of the program.
+template <class Body>
+PyObject* reported(Body body) noexcept {
+  try {
+    return body().release();
+  } catch (const PythonError&) {
+  } catch (const GraphBreak& stop) {
+    set_error(ErrorClass::error, stop.reason());
+  } catch (const std::exception& failure) {
+    set_error(ErrorClass::error, failure.what());
+  }
+  return nullptr;
+}
+
+const CallBackward::State& state_of(PyObject* self) { return reinterpret_cast<CallBackward*>(self)->state; }
+
+/// The tensors of the function; empty where one is given. `inputs`: by graph input, null where it reads nothing.
+std::vector<Ref> run_function(const GraphFunction& function, std::span<PyObject* const> inputs, std::span<const std::int64_t> symbols) {
+  SmallArray<void*, 24> data(function.input_count() + function.output_count() + 1);
+  SmallArray<ScalarMemory, 4> scalars(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    data[i] = inputs[i] ? const_cast<void*>(data_of(function.captured().inputs[i], inputs[i], scalars[i].bytes)) : nullptr;
+  std::vector<Ref> made(function.captured().tensors.size());
+  function.make_tensors(data.data() + inputs.size(), symbols, [&](std::size_t i, const TensorOutput& output, auto shape, auto strides, void*& memory) {
+    made[i] = checked(new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, memory));
+  });
+  bool done = false;
+  {
+    const GilReleased released;
+    done = function.run(data.data(), symbols);
+  }
+  if (done) return made;
+  set_host_error();
+  throw PythonError();
+}
+
+/// What a call of gradients() or again() is given: the tensors that torch has kept, and a gradient for each result, None where there is none.
+struct Given {
+  std::vector<PyObject*> kept_inputs, kept_tensors, tangents;
+  std::vector<bool> are_there;
+
+  Given(const CallBackward::State& state, PyObject* const* args, Py_ssize_t count) {
+    if (count != 2 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1])) {
+      PyErr_SetString(PyExc_TypeError, "a backward takes two tuples");
+      throw PythonError();
+    }
+    const GradientNode& node = state.backward->node(state.node);
+    Py_ssize_t next = 0;
+    for (std::uint32_t i : node.part.kept_inputs) kept_inputs.push_back(is_tensor(state.backward->segment(), i) ? PyTuple_GET_ITEM(args[0], next++) : state.inputs[i].get());
+    for (; next < PyTuple_GET_SIZE(args[0]); ++next) kept_tensors.push_back(PyTuple_GET_ITEM(args[0], next));
+    for (Py_ssize_t t = 0; t < PyTuple_GET_SIZE(args[1]); ++t) {
+      PyObject* tangent = PyTuple_GET_ITEM(args[1], t);
+      are_there.push_back(tangent != Py_None);
+      tangents.push_back(tangent == Py_None ? nullptr : tangent);
+    }
+  }
+};
+
+Ref none_for_nothing(const Ref& tensor) { return tensor ? tensor : Ref::borrow(Py_None); }
+
+/// gradients(kept, tangents): one for each input that gets one.
+PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return reported([&]() -> Ref {
+    const CallBackward::State& state = state_of(self);
+    const Given given(state, args, count);
+    BackwardRequest request{{}, std::vector<bool>(state.backward->gradients().wanted.size(), true)};
+    for (bool there : given.are_there) request.tangents.push_back(there ? TangentLayout::row_major : TangentLayout::none);
+    const SegmentBackward::Function& function = state.backward->function(state.node, request);
+    std::vector<PyObject*> inputs = given.kept_inputs;
+    inputs.insert(inputs.end(), given.kept_tensors.begin(), given.kept_tensors.end());
+    inputs.insert(inputs.end(), given.tangents.begin(), given.tangents.end());
+    const std::vector<Ref> made = run_function(function.function, inputs, state.symbols);
+    std::vector<Ref> by_input;
+    for (std::size_t w = 0; w < function.gradients.size(); ++w)
+      if (state.backward->node(state.node).part.gradients[w]) by_input.push_back(none_for_nothing(function.gradients[w] ? made[*function.gradients[w]] : Ref()));
+    return tuple_of(by_input);
+  });
+}
+
+/// again(kept, tangents): the same, as results of nodes of torch's autograd graph.
+PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  return reported([&]() -> Ref {
+    const CallBackward::State& state = state_of(self);
+    const Given given(state, args, count);
+    const GradientNode& node = state.backward->node(state.node);
+    SegmentBackward::Again& again = state.backward->again(state.node, given.are_there);
+    std::vector<PyObject*> inputs(state.inputs.size(), nullptr), tensors;
+    for (std::size_t k = 0; k < given.kept_inputs.size(); ++k) inputs[node.part.kept_inputs[k]] = given.kept_inputs[k];
+    inputs.insert(inputs.end(), given.tangents.begin(), given.tangents.end());
+    inputs.insert(inputs.end(), given.kept_tensors.begin(), given.kept_tensors.end());
+    const std::vector<Ref> made = run_function(again.function, inputs, state.symbols);
+    for (const Ref& tensor : made) tensors.push_back(tensor.get());
+    const std::size_t count_of_gradients = node.whole.captured->tensors.size();
+    for (std::size_t k = 0; k < given.kept_tensors.size(); ++k) tensors[count_of_gradients + k] = given.kept_tensors[k];
+    for (std::size_t i = 0; i < state.inputs.size(); ++i)
+      if (state.inputs[i]) inputs[i] = state.inputs[i].get();
+    add_nodes(again.backward, inputs.data(), tensors.data(), state.symbols);
+    return tuple_of(std::vector<Ref>(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(count_of_gradients)));
+  });
+}
+
+PyMethodDef kMethods[] = {
+    {"gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(gradients)), METH_FASTCALL, nullptr},
+    {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(again)), METH_FASTCALL, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyTypeObject* call_backward_type() {
+  static PyTypeObject type = [] {
+    PyTypeObject made = {PyVarObject_HEAD_INIT(nullptr, 0)};
+    made.tp_name = "tenon._tenon.CallBackward";
+    made.tp_doc = "The backward of one call of a compiled segment.";
+    made.tp_basicsize = sizeof(CallBackward);
+    made.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+    made.tp_methods = kMethods;
+    made.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
+      for (const Ref& input : state_of(self).inputs) Py_VISIT(input.get());
+      return 0;
+    };
+    made.tp_dealloc = [](PyObject* self) {
+      PyObject_GC_UnTrack(self);
+      reinterpret_cast<CallBackward*>(self)->state.~State();
+      PyObject_GC_Del(self);
+    };
+    return made;
+  }();
+  static const int ready = PyType_Ready(&type);
+  checked(ready);
+  return &type;
+}
+
+}  // namespace
+
+void add_function_nodes(const std::shared_ptr<SegmentBackward>& backward, PyObject* const* inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols) {
+  static PyObject* const add = checked(PyObject_GetAttrString(checked(imported("tenon._autograd")).get(), "add_node")).release();
+  for (std::size_t node = 0; node < backward->gradients().nodes.size(); ++node)
+    checked(PyObject_Call(add, node_arguments(backward, node, inputs, tensors, symbols).get(), nullptr));
+}
+
+}  // namespace tenon::python
