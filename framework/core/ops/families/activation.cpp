@@ -147,11 +147,11 @@ Slopes hardswish_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery&) {
   return {s.select(s.le(x, s.neg(three)), s.like(g, 0), s.select(s.ge(x, three), g, inside))};
 }
 
-/// At 0 that of the exponential, whose own slope does not count there.
+/// At 0 that of the exponential, whose own slope does not count there. No number where x is none, as in ATen's vectors.
 Scalar elu_slope(Scalars& s, Scalar x, Scalar g, double alpha, double scale, double input_scale) {
-  const Scalar zero = s.like(x, 0), inner = s.select(s.lt(x, zero), s.mul(x, s.like(x, input_scale)), zero);
+  const Scalar zero = s.like(x, 0), inner = s.select(s.ge(x, zero), zero, s.mul(x, s.like(x, input_scale)));
   const Scalar negative = s.mul(g, s.mul(s.like(x, alpha * scale * input_scale), s.exp(inner)));
-  return s.select(s.le(x, zero), negative, s.mul(g, s.like(x, scale)));
+  return s.select(s.gt(x, zero), s.mul(g, s.like(x, scale)), negative);
 }
 
 /// 0 within [-lambda, lambda], and of what is no number.

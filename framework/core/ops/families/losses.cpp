@@ -44,24 +44,24 @@ V squared_error(Formula& f, ForeignArguments&, V x, V y) {
 
 V absolute_error(Formula& f, ForeignArguments&, V x, V y) { return f.one("abs", f.sub(x, y)); }
 
-/// A distance where it is small: the branch that is not taken hands nothing back, even where the distance is infinite.
-V within(Formula& f, V d, double bound) { return f.at_most(f.at_least(d, -bound), bound); }
+/// A distance where it is not far: the branch that is not taken hands nothing back, even where the distance is infinite.
+V unless_far(Formula& f, V far, V d) { return f.where(far, f.filled(0, f.dtype(d), {}), d); }
 
 V smooth_l1(Formula& f, ForeignArguments& a, V x, V y) {
   const double beta = a.number("beta", 1);
   TENON_USER_CHECK(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
   const V d = f.sub(x, y), z = f.one("abs", d);
   if (beta == 0) return z;
-  const V near = within(f, d, beta), parabola = f.div(f.mul(f.mul(f.number(0.5), near), near), f.number(beta));
-  return f.where(f.two("ge", z, f.number(beta)), f.sub(z, f.number(0.5 * beta)), parabola);
+  const V far = f.two("ge", z, f.number(beta)), near = unless_far(f, far, d);
+  return f.where(far, f.sub(z, f.number(0.5 * beta)), f.div(f.mul(f.mul(f.number(0.5), near), near), f.number(beta)));
 }
 
 V huber(Formula& f, ForeignArguments& a, V x, V y) {
   const double delta = a.number("delta", 1);
   TENON_USER_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
-  const V d = f.sub(x, y), z = f.one("abs", d), near = within(f, d, delta);
+  const V d = f.sub(x, y), z = f.one("abs", d), far = f.two("gt", z, f.number(delta)), near = unless_far(f, far, d);
   const V parabola = f.mul(f.mul(f.number(0.5), near), near);
-  const V loss = f.where(f.two("gt", z, f.number(delta)), f.mul(f.number(delta), f.sub(z, f.number(0.5 * delta))), parabola);
+  const V loss = f.where(far, f.mul(f.number(delta), f.sub(z, f.number(0.5 * delta))), parabola);
   return f.cast(loss, f.dtype(x));  // torch computes into memory like the input
 }
 

@@ -95,7 +95,7 @@ Values scatter_adapt(ForeignArguments& a, std::string reduce) {
 Op scatter_op() {
   const Adapt plain = [](ForeignArguments& a) { return scatter_adapt(a, a.text("reduce", "")); };
   const Adapt sum = [](ForeignArguments& a) { return scatter_adapt(a, "sum"); };
-  Op op = changed_copy("scatter", "(Tensor self, Tensor index, Tensor src, int dim, str reduce='') -> Tensor",
+  Op op = changed_copy("scatter", "(Tensor self, Tensor index, Tensor src, int dim, str reduce='', bool include_self=True) -> Tensor",
                        torch_names("scatter", "(self, dim, index, src=None, *, value=None, reduce=None)", plain) +
                            torch_names("scatter_add", "(self, dim, index, src)", sum) +
                            selection_names(),

@@ -36,8 +36,10 @@ struct Scattered {
   Dim dim;
 };
 
-V scatter(ForeignArguments& a, const Scattered& s, const std::string& reduce) {
-  return a.one("scatter", {s.self, s.index, s.src}, {{"dim", s.dim}, {"reduce", reduce == "mean" ? std::string("sum") : reduce}});
+V scatter(ForeignArguments& a, const Scattered& s, const std::string& reduce, bool include_self = true) {
+  ir::Attributes attributes{{"dim", s.dim}, {"reduce", reduce == "mean" ? std::string("sum") : reduce}};
+  if (!include_self) attributes.insert(attributes.begin() + 1, {"include_self", false});  // self has been replaced by the identity
+  return a.one("scatter", {s.self, s.index, s.src}, std::move(attributes));
 }
 
 V reducing_scatter(ForeignArguments& a, Scattered s, const std::string& reduce, bool include_self) {
@@ -46,7 +48,7 @@ V reducing_scatter(ForeignArguments& a, Scattered s, const std::string& reduce, 
     throw Exception(error(Code::invalid_argument, "reduce argument must be either sum, prod, mean, amax or amin, got {}", reduce));
   const DType t = f.dtype(s.self);
   if (!include_self) s.self = scatter(a, {s.self, s.index, identity_like(a, s.src, reduce), s.dim}, "");
-  const V total = scatter(a, s, reduce);
+  const V total = scatter(a, s, reduce, include_self || (reduce != "amax" && reduce != "amin"));
   if (reduce != "mean") return total;
   const V counts = scatter(a, {filled_like(a, s.self, include_self ? 1 : 0), s.index, filled_like(a, s.src, 1), s.dim}, "sum");
   const V divisor = f.where(f.two("eq", counts, f.integer(0)), f.filled(1, t, {}), counts);

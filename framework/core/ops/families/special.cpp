@@ -68,7 +68,8 @@ Values prelu(ForeignArguments& a) {
   } else if (f.rank(weight) == 1) {
     weight = reshape_to(a.builder(), weight, {});
   }
-  return {f.where(f.two("gt", x, f.number(0)), x, f.mul(weight, x))};
+  const V positive = f.two("gt", x, f.number(0)), rest = f.where(positive, f.filled(0, f.dtype(x), {}), x);  // an infinite element hands the weight nothing
+  return {f.where(positive, x, f.mul(weight, rest))};
 }
 
 /// The normal distribution's integral, with ATen's loss of digits far below 0.

@@ -69,6 +69,13 @@ std::vector<Scalar> logit_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQu
   return {s.select(inside, s.div(g, s.mul(a[0], s.sub(one, a[0]))), s.like(g, NAN))};
 }
 
+// Of the result, as torch's are: what else the result hands on is added up before it goes through the slope, which may be infinite.
+std::vector<Scalar> sqrt_slope(Scalars& s, Args, Scalar result, Scalar g, const OpQuery&) { return {s.div(g, s.mul(s.like(g, 2), result))}; }
+
+std::vector<Scalar> rsqrt_slope(Scalars& s, Args, Scalar result, Scalar g, const OpQuery&) {
+  return {s.mul(s.mul(s.like(g, -0.5), g), s.mul(result, s.mul(result, result)))};
+}
+
 Scalar xlogy_body(Scalars& s, Args a, const OpQuery&) {
   const Scalar zero = s.like(a[0], 0);
   return s.select(s.isnan(a[1]), a[1], s.select(s.eq(a[0], zero), zero, s.mul(a[0], s.log(a[1]))));
@@ -164,7 +171,9 @@ Family transcendental_ops() {
                                       {"logaddexp", log_add_slope(Primitive::exp)},
                                       {"logaddexp2", log_add_slope(Primitive::exp2)},
                                       {"logit", logit_slope},
+                                      {"rsqrt", rsqrt_slope},
                                       {"sinc", sinc_slope},
+                                      {"sqrt", sqrt_slope},
                                       {"xlog1py", xlog1py_slope},
                                       {"xlogy", xlogy_slope}});
 }

@@ -262,12 +262,12 @@ struct Sampler {
     return align ? at : rounded(s, s.sub(at, half));
   }
 
-  /// Moves a place into the input as the padding mode says.
+  /// Moves a place into the input as the padding mode says. At both ends it no longer follows the coordinate.
   Scalar inside(Scalars& s, Scalar x, const Dim& size) const {
     if (outside == Outside::zeros) return x;
     if (outside == Outside::reflection) x = reflected(s, x, size);
-    const Scalar last = s.convert(s.extent(size - Dim(1)), x.dtype);
-    return s.minimum(s.maximum(x, s.like(x, 0)), last);
+    const Scalar first = s.like(x, 0), last = s.convert(s.extent(size - Dim(1)), x.dtype);
+    return s.select(s.le(x, first), first, s.select(s.ge(x, last), last, x));
   }
 
   Scalar reflected(Scalars& s, Scalar x, const Dim& size) const {

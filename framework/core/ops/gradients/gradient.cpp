@@ -15,7 +15,7 @@ namespace {
 class Reverse {
  public:
   explicit Reverse(const ScalarProgram& program)
-      : program_(program), adjoints_(program.instructions.size()), passed_choice_(program.instructions.size()) {
+      : program_(program), adjoints_(program.instructions.size()) {
     for (const Instruction& i : program.instructions) values_.push_back(replay(i));
   }
 
@@ -28,14 +28,19 @@ class Reverse {
       give(program_.results[k], s_.parameter(first_adjoint + k, values_[program_.results[k]].dtype));
     for (std::size_t r = program_.instructions.size(); r-- > 0;) {
       if (!adjoints_[r]) continue;
-      chosen_ = passed_choice_[r];
-      propagate(program_.instructions[r], values_[r], *adjoints_[r]);
+      live_ = adjoints_[r]->live;
+      propagate(program_.instructions[r], values_[r], adjoints_[r]->sum);
     }
     for (std::size_t k : inputs) s_.result(adjoint_of_parameter(k));
     return s_.take();
   }
 
  private:
+  struct Adjoint {
+    Scalar sum;
+    std::optional<Scalar> live;  // whether no choice has left it out; nothing: none can have
+  };
+
   Scalar value(const Instruction& i, std::size_t argument) const { return values_[i.args[argument]]; }
 
   Scalar replay(const Instruction& i) {
@@ -62,27 +67,33 @@ class Reverse {
 
   void give(std::uint32_t reg, Scalar adjoint) {
     if (!is_float(values_[reg].dtype)) return;
-    auto& sum = adjoints_[reg];
-    sum = sum ? s_.add(*sum, adjoint) : adjoint;
-    passed_choice_[reg] = passed_choice_[reg] || chosen_;
+    std::optional<Adjoint>& known = adjoints_[reg];
+    if (!known) {
+      known = Adjoint{adjoint, live_};
+      return;
+    }
+    known->sum = s_.add(known->sum, adjoint);
+    known->live = known->live && live_ ? std::optional(s_.logical_or(*known->live, *live_)) : std::nullopt;
   }
 
-  /// What an adjoint is handed on as; 0 where it is 0 because a choice took another branch: `handed` may be no number there.
-  Scalar unless_left_out(Scalar adjoint, Scalar handed) {
-    if (!chosen_) return handed;
-    const Scalar zero = s_.like(adjoint, 0);
-    return s_.select(s_.eq(adjoint, zero), zero, handed);
+  /// Hands on what is 0 where a choice took another branch.
+  void give_chosen(std::uint32_t reg, Scalar adjoint, Scalar chosen) {
+    const std::optional<Scalar> before = live_;
+    live_ = before ? s_.logical_and(*before, chosen) : chosen;
+    give(reg, adjoint);
+    live_ = before;
   }
 
-  Scalar times(Scalar adjoint, Scalar factor) { return unless_left_out(adjoint, s_.mul(adjoint, factor)); }
-  Scalar over(Scalar adjoint, Scalar divisor) { return unless_left_out(adjoint, s_.div(adjoint, divisor)); }
+  // Where a choice took another branch the adjoint is 0, and the factor, which may be infinite or no number there, does not count.
+  Scalar times(Scalar adjoint, Scalar factor) { return s_.mul(adjoint, live_ ? s_.select(*live_, factor, s_.like(factor, 0)) : factor); }
+  Scalar over(Scalar adjoint, Scalar divisor) { return s_.div(adjoint, live_ ? s_.select(*live_, divisor, s_.like(divisor, 1)) : divisor); }
 
   Scalar adjoint_of_parameter(std::size_t k) {
     DType dtype = DType::f32;
     for (std::size_t r = 0; r < program_.instructions.size(); ++r) {
       const Instruction& i = program_.instructions[r];
       if (i.op != Primitive::parameter || i.payload != k) continue;
-      if (adjoints_[r]) return *adjoints_[r];
+      if (adjoints_[r]) return adjoints_[r]->sum;
       if (is_float(i.dtype)) dtype = i.dtype;
     }
     return s_.constant(dtype, 0.0);
@@ -120,9 +131,8 @@ class Reverse {
         return true;
       }
       case Primitive::select: {
-        const Scalar zero = s.like(g, 0);
-        chosen_ = true;
-        give(i.args[1], s.select(value(i, 0), g, zero)), give(i.args[2], s.select(value(i, 0), zero, g));
+        const Scalar zero = s.like(g, 0), chosen = value(i, 0);
+        give_chosen(i.args[1], s.select(chosen, g, zero), chosen), give_chosen(i.args[2], s.select(chosen, zero, g), s.logical_not(chosen));
         return true;
       }
       case Primitive::convert:
@@ -135,13 +145,12 @@ class Reverse {
   void propagate_extreme(const Instruction& i, Scalar g) {
     const bool larger = i.op == Primitive::maximum;
     const Scalar a = value(i, 0), b = value(i, 1), half = s_.mul(g, s_.like(g, 0.5)), zero = s_.like(g, 0);
-    const auto part = [&](Scalar mine, Scalar other) {
+    const auto hand_on = [&](std::uint32_t reg, Scalar mine, Scalar other) {
       const Scalar loses = larger ? s_.lt(mine, other) : s_.gt(mine, other);
-      return s_.select(loses, zero, s_.select(s_.eq(mine, other), half, g));
+      give_chosen(reg, s_.select(loses, zero, s_.select(s_.eq(mine, other), half, g)), s_.logical_not(loses));
     };
-    chosen_ = true;
-    give(i.args[0], part(a, b));
-    give(i.args[1], part(b, a));
+    hand_on(i.args[0], a, b);
+    hand_on(i.args[1], b, a);
   }
 
   /// d(a^b): b * a^(b-1), and a^b * log(a), which is 0 where a is 0 and b is not negative (ATen's pow_backward).
@@ -223,9 +232,8 @@ class Reverse {
   const ScalarProgram& program_;
   Scalars s_;
   std::vector<Scalar> values_;
-  std::vector<std::optional<Scalar>> adjoints_;
-  std::vector<bool> passed_choice_;  // by register: whether its adjoint may be 0 because a choice took another branch
-  bool chosen_ = false;              // that of the adjoint which is being handed on
+  std::vector<std::optional<Adjoint>> adjoints_;
+  std::optional<Scalar> live_;  // of the adjoint which is being handed on
 };
 
 /// What an op's slope hands to some of the operands, as a program of the operands, the result, and its gradient.

@@ -47,26 +47,33 @@ class Scattered {
   std::vector<ValueId> src_;      // src, and what is left of it after each cut
 };
 
-/// The product of the others at the same place: of those that are not 0 for the only 0, nothing where there is another 0.
+/// ATen's formula: the product over the factor, and for what is the only 0 at its place the product without it.
 GradBuilder::Values scatter_prod(GradBuilder& g) {
   Scattered s(g);
   const auto is_zero = [&](ValueId v) { return g.one("eq", {v, g.number(0)}); };
-  const auto filled = [&](ValueId v) { return g.one("where", {is_zero(v), g.number(1), v}); };
-  const ValueId self = g.operand(), src = s.src();
-  const ValueId rest = s.combined(filled(self), filled(src), "prod");
-  const ValueId zeros = g.one("add", {s.truth(is_zero(self)), s.sum_at_places(s.truth(is_zero(src)))});
-  const ValueId only = g.one("mul", {g.gradient(), g.one("where", {g.one("eq", {zeros, g.number(1)}), rest, g.number(0)})});
-  const ValueId none = g.one("mul", {g.gradient(), g.one("where", {is_zero(zeros), rest, g.number(0)})});
-  const auto of = [&](ValueId v, ValueId where_zero, ValueId elsewhere) {
-    return g.one("where", {is_zero(v), where_zero, g.one("div", {elsewhere, filled(v)})});
-  };
-  return {of(self, only, none), {}, s.whole(of(src, s.at_places(only), s.at_places(none)))};
+  const auto ones_where = [&](ValueId chosen, ValueId v) { return g.one("where", {chosen, g.number(1), v}); };
+  const ValueId self = g.operand(), src = s.src(), src_zero = is_zero(src);
+  const ValueId self_filled = ones_where(is_zero(self), self);
+  const ValueId of_self = g.one("div", {g.one("mul", {g.gradient(), s.combined(self_filled, src, "prod")}), self_filled});
+  const ValueId zeros = s.at_places(s.sum_at_places(s.truth(src_zero))), only = g.one("logical_and", {src_zero, g.one("eq", {zeros, g.number(1)})});
+  const ValueId without = s.combined(self, ones_where(only, src), "prod");
+  const ValueId of_only = s.at_places(g.one("mul", {g.gradient(), without}));
+  const ValueId of_others = g.one("div", {s.at_places(g.one("mul", {g.gradient(), g.result()})), ones_where(src_zero, src)});
+  return {of_self, {}, s.whole(g.one("where", {only, of_only, of_others}))};
+}
+
+/// What self was before the identity took its place, which torch counts among equal extremes all the same.
+ValueId self_before(GradBuilder& g) {
+  const ir::Graph& graph = g.nodes().graph();
+  if (g.query().flag("include_self", true) || graph.value(g.operand()).kind != ir::ValueKind::result) return g.operand();
+  const ir::Node& node = graph.node(graph.value(g.operand()).node);
+  return node.op == "scatter" ? node.operands[0] : g.operand();
 }
 
 /// Equal extremes share.
 GradBuilder::Values scatter_extreme(GradBuilder& g) {
   Scattered s(g);
-  const ValueId self_is = s.truth(g.one("eq", {g.operand(), g.result()}));
+  const ValueId self_is = s.truth(g.one("eq", {self_before(g), g.result()}));
   const ValueId src_is = s.truth(g.one("eq", {s.src(), s.at_places(g.result())}));
   const ValueId share = g.one("div", {g.gradient(), g.one("add", {self_is, s.sum_at_places(src_is)})});
   return {g.one("mul", {self_is, share}), {}, s.whole(g.one("mul", {src_is, s.at_places(share)}))};

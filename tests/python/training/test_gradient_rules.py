@@ -1,0 +1,91 @@
+"""Gradients at kinks, ties, ends of ranges and infinities, first and second: eager's, through compiled functions."""
+import math
+
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+F = torch.nn.functional
+
+
+def of(fn, values, twice):
+    leaves = [torch.tensor(v, dtype=torch.float64).requires_grad_() for v in values]
+    y = fn(*leaves)
+    first = torch.autograd.grad((y * torch.arange(1.0, y.numel() + 1).reshape(y.shape)).sum(), leaves, create_graph=twice)
+    if not twice:
+        return [y.detach(), *first]
+    second = torch.autograd.grad(sum((g * torch.arange(2.0, g.numel() + 2).reshape(g.shape)).sum() for g in first), leaves, allow_unused=True)
+    return [y.detach(), *(g.detach() for g in first), *(torch.zeros_like(x) if s is None else s for s, x in zip(second, leaves))]
+
+
+@pytest.fixture
+def rule():
+    def run(fn, *values, orders=(1, 2)):
+        for order in orders:
+            tenon.reset()
+            want = of(fn, values, order == 2)
+            torch.testing.assert_close(of(tenon.compile(fn), values, order == 2), want, equal_nan=True)
+            assert (tenon.stats()["graph_breaks"], tenon.stats()["eager_fallbacks"]) == (0, 0)
+
+    return run
+
+
+GRID = [-1.0, -0.5, 0.0, 0.5, 1.0]
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("image", [0.0, 1.0], ids=["zeros", "values"])
+def test_places_at_the_border_of_an_image(rule, mode, padding, align, image):
+    x = [[[[image * math.sin(3 * i + j) for j in range(5)] for i in range(5)]]]
+    grid = [[[[a, b] for a in GRID] for b in GRID]]
+    rule(lambda x, g: F.grid_sample(x, g, mode, padding, align), x, grid, orders=(1, 2) if mode == "bilinear" else (1,))
+
+
+ZEROS = {
+    "choice": lambda x, w: torch.where(w > 0, x * x * w, x.exp() * w),
+    "abs": lambda x, w: torch.where(w > 1, (x * w).tanh(), w) * x,
+    "relu": lambda x, w: F.relu(w) * x * x * w,
+    "maximum": lambda x, w: torch.maximum(x, w) * x,
+    "attention": lambda x, w: torch.softmax(torch.where(w > 0, x * w, -1e9), -1) * x,
+    "norm": lambda x, w: (x * w).norm(dim=-1) * w.sum(-1),
+}
+
+
+@pytest.mark.parametrize("fn", ZEROS.values(), ids=ZEROS)
+def test_a_gradient_that_is_0_has_a_gradient(rule, fn):
+    rule(fn, [[0.0, 1.0, 0.0], [2.0, 0.0, -1.0]], [[1.0, 2.0, -3.0], [0.5, 4.0, 1.5]])
+
+
+INDEX = torch.tensor([0, 1, 0, 2, 1, 0])
+
+
+@pytest.mark.parametrize("reduce", ["sum", "prod", "mean", "amax", "amin"])
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.filterwarnings("ignore:index_reduce")
+def test_ties_and_zeros_of_scattered_reductions(rule, reduce, include_self):
+    orders = (1,) if reduce == "prod" else (1, 2)  # torch refuses the second order where a place gets several zeros
+    source = [2.0, 1.0, 2.0, 0.0, 1.0, 0.0]
+    for self in ([2.0, 1.0, 0.0, 5.0], [0.0, 0.0, 0.0, 0.0]):
+        rule(lambda x, s: x.scatter_reduce(0, INDEX, s, reduce, include_self=include_self).square(), self, source, orders=orders)
+        if reduce != "sum":
+            rule(lambda x, s: x.index_reduce(0, INDEX, s, reduce, include_self=include_self).square(), self, source, orders=orders)
+    rule(lambda x, s: x.scatter_reduce(0, INDEX, s, reduce, include_self=include_self).square(), [1.0, 0.0, 3.0, 5.0], [2.0, 1.0, 3.0, 0.0, 1.5, 4.0])
+
+
+INFINITE = [1.0, math.inf, 2.0, -math.inf, 0.5, math.nan, 0.0, -2.0]
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x, y: F.smooth_l1_loss(x, y, reduction="none"), lambda x, y: F.huber_loss(x, y, reduction="none", delta=0.7), lambda x, y: F.smooth_l1_loss(x, y, reduction="none", beta=0.0),
+    lambda x, y: F.prelu(x, y[:1]),
+], ids=["smooth_l1", "huber", "l1", "prelu"])
+def test_distances_that_are_infinite_or_no_number(rule, fn):
+    rule(fn, INFINITE, [0.5] * len(INFINITE), orders=(1,))
+
+
+@pytest.mark.parametrize("fn", [torch.sqrt, torch.rsqrt], ids=["sqrt", "rsqrt"])
+def test_roots_of_0(rule, fn):
+    rule(lambda x: fn(x) + fn(x + 1) * fn(x), [4.0, 0.0, 1.0])
