@@ -146,6 +146,61 @@ Interval divided(Interval all, std::int64_t times) {
   return {all.least == INT64_MIN ? INT64_MIN : -floor(-all.least), all.most == INT64_MAX ? INT64_MAX : floor(all.most)};
 }
 
+Dim dim_of(const ir::DimAtom& atom) {
+  switch (atom.op) {
+    case ir::DimOp::symbol: return Dim::symbol(atom.symbol);
+    case ir::DimOp::floor_div: return floor_div(atom.operands[0], atom.operands[1]);
+    case ir::DimOp::mod: return mod(atom.operands[0], atom.operands[1]);
+    case ir::DimOp::min: return min(atom.operands[0], atom.operands[1]);
+    default: return max(atom.operands[0], atom.operands[1]);
+  }
+}
+
+bool is_extreme(const ir::DimAtom& atom) { return atom.op == ir::DimOp::max || atom.op == ir::DimOp::min; }
+
+/// By what the atom is multiplied in the expression: the sum of the products that have it, without it.
+Dim multiplier_of(const ir::DimAtom& atom, const Dim& dim) {
+  Dim sum;
+  for (const ir::DimTerm& term : dim.terms()) {
+    const auto is_atom = [&](const ir::DimAtom& other) { return ir::DimAtom::compare(atom, other) == 0; };
+    const auto found = std::ranges::find_if(term.atoms, is_atom);
+    if (found == term.atoms.end()) continue;
+    Dim product(term.coefficient);
+    for (auto other = term.atoms.begin(); other != term.atoms.end(); ++other)
+      if (other != found) product = product * dim_of(*other);
+    sum = sum + product;
+  }
+  return sum;
+}
+
+/// The extremes in the products of the expression, each once.
+std::vector<ir::DimAtom> extremes_in_products(const Dim& dim) {
+  std::vector<ir::DimAtom> found;
+  for (const ir::DimTerm& term : dim.terms())
+    for (const ir::DimAtom& atom : term.atoms)
+      if (term.atoms.size() > 1 && is_extreme(atom) && std::ranges::none_of(found, [&](const ir::DimAtom& other) { return ir::DimAtom::compare(atom, other) == 0; }))
+        found.push_back(atom);
+  return found;
+}
+
+/// Narrows a range by extremes within products whose other factors have a known sign: (max(a, b) - a) * size is at least 0 where the size is.
+void narrow_by_products(const ir::Graph& graph, const Dim& dim, int extremes_left, Interval& all) {
+  for (const ir::DimAtom& atom : extremes_in_products(dim)) {
+    try {
+      const Dim times = multiplier_of(atom, dim), rest = dim - times * dim_of(atom);
+      const Interval sign = range(graph, times, extremes_left - 1);
+      if (sign.least < 0 && sign.most > 0) continue;
+      const bool is_above = (atom.op == ir::DimOp::max) == (sign.least >= 0);  // the whole is not below what either operand would make of it
+      for (const Dim& operand : atom.operands) {
+        const Interval with = range(graph, rest + operand * times, extremes_left - 1);
+        if (is_above) all.least = std::max(all.least, with.least);
+        else all.most = std::min(all.most, with.most);
+      }
+    } catch (const Exception&) {  // larger than expressions may be
+    }
+  }
+}
+
 /// Narrows the range by what a summand that is the least or the greatest of two has to do with the others: max(a, b) - a is at least a - a.
 Interval range(const ir::Graph& graph, const Dim& dim, int extremes_left) {
   Interval all = range_of_terms(graph, dim);
@@ -162,12 +217,13 @@ Interval range(const ir::Graph& graph, const Dim& dim, int extremes_left) {
     all = {std::max(all.least, with.least), std::min(all.most, with.most)};
   }
   if (extremes_left == 0 || dim.terms().size() + (dim.offset() != 0) < 2) return all;
+  constexpr int kLeftForProducts = 3;  // they double what is looked into
+  if (extremes_left >= kLeftForProducts && all.least < 0 && all.most > 0) narrow_by_products(graph, dim, extremes_left, all);
   for (const ir::DimTerm& term : dim.terms()) {
     const bool alone = term.atoms.size() == 1 && (term.coefficient == 1 || term.coefficient == -1);
-    if (!alone || (term.atoms[0].op != ir::DimOp::max && term.atoms[0].op != ir::DimOp::min)) continue;
+    if (!alone || !is_extreme(term.atoms[0])) continue;
     const ir::DimAtom& atom = term.atoms[0];
-    const Dim extreme = atom.op == ir::DimOp::max ? max(atom.operands[0], atom.operands[1]) : min(atom.operands[0], atom.operands[1]);
-    const Dim rest = dim - extreme * Dim(term.coefficient);
+    const Dim rest = dim - dim_of(atom) * Dim(term.coefficient);
     const bool is_above = (atom.op == ir::DimOp::max) == (term.coefficient == 1);  // the whole is not below what either operand would make of it
     for (const Dim& operand : atom.operands) {
       const Interval with = range(graph, rest + operand * Dim(term.coefficient), extremes_left - 1);

@@ -36,18 +36,14 @@ inline constexpr ValueId kBlock(kFirstOfThread + 1);
 /// True for what stands for such memory: no value of the graph, and no temporary.
 inline bool is_of_thread(ValueId v) { return v.value >= kFirstOfThread; }
 
-/// A kernel over windows of the pictures that a product gives. It runs on a band of rows of its results after the rows of the pictures
-/// that they read: the product has no place in memory. Row y of the results of a picture reads rows
-/// [step * y + first, step * y + first + window) of it, those of them that it has.
+/// A kernel over windows of the pictures that a product gives. It runs on rows of its results right after the rows of the pictures that they
+/// read: the product has no place in memory. Row y of the results of a picture reads rows [step * y + first, step * y + first + window) of it,
+/// those of them that it has.
 struct Pooling {
   KernelStep kernel;         // its first loops go over pictures and rows of results; kBlock stands for the product
   Dim pictures, rows, height;  // rows of results and of the product in a picture
   std::int64_t width = 0;      // rows of the product in a row of a picture; so many times its columns are its elements
   std::int64_t step = 1, first = 0, window = 1;
-  std::int64_t band = 1;       // rows of results that are computed together
-
-  /// Rows of a picture that a band reads at most.
-  std::int64_t rows_of_block() const { return (band - 1) * step + window; }
 };
 
 /// Runs a matrix product, and what follows it point by point.

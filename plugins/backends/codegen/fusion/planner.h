@@ -187,7 +187,6 @@ class Planner {
   std::optional<Pooled> pooled_at(std::size_t last, const std::vector<std::size_t>& reads, const std::vector<bool>& stored);
   bool may_wait(std::size_t step, std::size_t until) const;
   bool lies_as_product(std::size_t step, ValueId value) const;
-  void take_block(ContractionStep& step, ValueId value, Pooling& pooling, KernelStep kernel) const;
 
   // ---- the plan (plan.cpp)
   Plan assemble();

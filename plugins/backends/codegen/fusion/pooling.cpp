@@ -69,7 +69,7 @@ class Reach {
   std::optional<Pooling> pooling() const {
     const std::size_t loop = over_pictures_ ? 1 : 0;
     if (step_ == 0 || loops_apart() <= loop) return {};
-    Pooling found{{}, pictures_.count, kernel_.outer[loop].extent, Dim(pictures_.height), pictures_.width, step_, first_, end_ - first_, 1};
+    Pooling found{{}, pictures_.count, kernel_.outer[loop].extent, Dim(pictures_.height), pictures_.width, step_, first_, end_ - first_};
     if (over_pictures_) return kernel_.outer[0].extent == pictures_.count && found.rows.is_constant() ? std::optional(found) : std::nullopt;
     if (pictures_.count == Dim(1)) return found;
     const Dim rows(pictures_.height / step_);
@@ -133,34 +133,20 @@ std::optional<Planner::Pooled> Planner::pooled_at(std::size_t last, const std::v
     if (kernel.kernel.stages.empty()) return {};
     shape(kernel);
     auto pooling = pooling_of(kernel, value, *pictures);
-    if (pooling) pooling->band = machine_.pooled_rows(elements, pictures->row_elements(), pooling->step, pooling->window);
-    if (!pooling || pooling->band == 0) {
+    if (!pooling || !machine_.worth_pooling(elements, pictures->row_elements(), pooling->window)) {
       log(fmt::format("{} is not pooled as it comes", name_of_node(product.node)));
       return {};
     }
     PendingStep copy{std::make_unique<Draft>(*steps_[first].draft), {}, steps_[first].product, {}, false, false};
     Pooled found{product_of(copy, stored), first, value};
-    take_block(found.step, value, *pooling, std::move(kernel));
-    log(fmt::format("{} is pooled as it comes, {} rows at a time", name_of_node(product.node), pooling->band));
+    pooling->kernel = std::move(kernel);
+    for (KernelStep* reader : {&pooling->kernel, found.step.epilogue ? &*found.step.epilogue : nullptr})
+      if (reader) std::ranges::replace(reader->buffers, value, kBlock);
+    log(fmt::format("{} is pooled as it comes", name_of_node(product.node)));
     found.step.pooling = std::move(pooling);
     return found;
   }
   return {};
-}
-
-/// Has the product write rows of a block of memory where it wrote the value, and the kernel read them.
-void Planner::take_block(ContractionStep& step, ValueId value, Pooling& pooling, KernelStep kernel) const {
-  const Dim block(pooling.rows_of_block() * pooling.width * step.product.column_count().constant() * static_cast<std::int64_t>(size_of(step.product.dtype)));
-  auto place = [&](KernelStep& kernel_step) {
-    for (std::size_t i = 0; i < kernel_step.buffers.size(); ++i) {
-      if (!(kernel_step.buffers[i] == value)) continue;
-      kernel_step.buffers[i] = kBlock;
-      if (kernel_step.kernel.buffers[i].is_narrow()) kernel_step.kernel.buffers[i].bytes = block;  // it stays near
-    }
-  };
-  pooling.kernel = std::move(kernel);
-  place(pooling.kernel);
-  if (step.epilogue) place(*step.epilogue);
 }
 
 }  // namespace tenon::codegen

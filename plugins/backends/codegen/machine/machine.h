@@ -88,9 +88,8 @@ class Machine {
   virtual bool worth_matrix_kernel(const ProductSize& product) const = 0;
   /// Whether two products share blocks of rows.
   virtual bool worth_chaining(const ChainSize& chain) const = 0;
-  /// Rows of results of a pooling that are computed together, each from `window` rows of a product, `step` further than the last. 0 where that
-  /// is not worth it: few `elements` of the product are in all.
-  virtual std::int64_t pooled_rows(double elements, std::int64_t row_elements, std::int64_t step, std::int64_t window) const = 0;
+  /// Whether a product of so many elements is pooled as it comes: while `window` rows of a picture of it, which a row of results reads, are near.
+  virtual bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const = 0;
   /// Whether a convolution of 3 x 3 taps is transformed (Winograd): fewer multiplications, but more weights to read and two
   /// transformations for each run of channels.
   virtual bool worth_transforming(double rows, double columns, double run) const = 0;

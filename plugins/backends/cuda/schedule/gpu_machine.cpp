@@ -68,7 +68,7 @@ bool GpuMachine::worth_matrix_kernel(const codegen::ProductSize&) const { return
 
 bool GpuMachine::worth_chaining(const codegen::ChainSize&) const { return false; }
 
-std::int64_t GpuMachine::pooled_rows(double, std::int64_t, std::int64_t, std::int64_t) const { return 0; }
+bool GpuMachine::worth_pooling(double, std::int64_t, std::int64_t) const { return false; }
 
 bool GpuMachine::worth_transforming(double, double, double) const { return false; }
 

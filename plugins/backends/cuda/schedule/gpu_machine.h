@@ -22,7 +22,7 @@ class GpuMachine final : public codegen::Machine {
   bool is_large_product(double multiplications, bool over_windows, double columns) const override;
   bool worth_matrix_kernel(const codegen::ProductSize& product) const override;
   bool worth_chaining(const codegen::ChainSize& chain) const override;
-  std::int64_t pooled_rows(double elements, std::int64_t row_elements, std::int64_t step, std::int64_t window) const override;
+  bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const override;
   bool worth_transforming(double rows, double columns, double run) const override;
   bool fills_matrix_kernel(double columns, DType dtype) const override;
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;

@@ -122,9 +122,12 @@ bool CpuMachine::worth_chaining(const codegen::ChainSize& chain) const {
   return (chain.is_softmax || chain.between * kFewestChainedRows <= kChainedBlock) && chain.depth <= kChainedWidth && chain.columns <= kChainedWidth;
 }
 
+bool CpuMachine::worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const {
+  return elements >= kPooledProduct && window * row_elements <= kLargestPooledBlock;
+}
+
 /// So many that the rows of the product stay in a second-level cache.
-std::int64_t CpuMachine::pooled_rows(double elements, std::int64_t row_elements, std::int64_t step, std::int64_t window) const {
-  if (elements < kPooledProduct || window * row_elements > kLargestPooledBlock) return 0;
+std::int64_t CpuMachine::pooled_rows(std::int64_t row_elements, std::int64_t step, std::int64_t window) const {
   return std::max<std::int64_t>(1, (kPooledBlock / row_elements - window) / step + 1);
 }
 

@@ -23,7 +23,7 @@ class CpuMachine : public codegen::Machine {
   bool is_large_product(double multiplications, bool over_windows, double columns) const override;
   bool worth_matrix_kernel(const codegen::ProductSize& product) const override;
   bool worth_chaining(const codegen::ChainSize& chain) const override;
-  std::int64_t pooled_rows(double elements, std::int64_t row_elements, std::int64_t step, std::int64_t window) const override;
+  bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const override;
   bool worth_transforming(double rows, double columns, double run) const override;
   bool fills_matrix_kernel(double columns, DType dtype) const override;
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
@@ -35,6 +35,8 @@ class CpuMachine : public codegen::Machine {
   unsigned lanes() const { return lanes_; }
   /// Columns of a product that are computed together, as packed.
   std::int64_t panel_columns(DType dtype) const;
+  /// Rows of results of a pooling that are computed together, each from `window` rows of a product, `step` further than the last.
+  std::int64_t pooled_rows(std::int64_t row_elements, std::int64_t step, std::int64_t window) const;
   /// The side of the squares by which a convolution is transformed, where a larger error is allowed; of pictures of so many places a side.
   std::int64_t side_of_squares(double weights, double height, double width) const;
 

@@ -197,15 +197,15 @@ void over_batch(const HostServices& host, std::int64_t count, double work, One o
 class PooledProduct {
  public:
   PooledProduct(const TiledProduct& step, const CompiledProduct& compiled, const Call& call)
-      : pooling_(*step.pooling), kernels_(compiled, call), pictures_(pooling_.pictures.evaluate(call.symbols)), rows_(pooling_.rows.evaluate(call.symbols)),
+      : bands_(*step.pooling), pooling_(bands_.pooling), kernels_(compiled, call), pictures_(pooling_.pictures.evaluate(call.symbols)), rows_(pooling_.rows.evaluate(call.symbols)),
         height_(pooling_.height.evaluate(call.symbols)), row_bytes_(pooling_.width * step.n.constant() * static_cast<std::int64_t>(size_of(step.dtype))),
         units_(pictures_ * rows_ == 0 ? 0 : compiled.pooling->units.evaluate(call.symbols) / (pictures_ * rows_)), has_epilogue_(step.epilogue.has_value()) {}
 
   const CallKernels& kernels() const { return kernels_; }
 
   void run(const HostServices& host, const RowsOfProduct& product, bool parallel) const {
-    const std::int64_t bands = (rows_ + pooling_.band - 1) / pooling_.band, threads = parallel ? host.thread_count() : 1;
-    const std::int64_t parts = std::clamp<std::int64_t>((2 * threads + pictures_ - 1) / pictures_, 1, bands), share = (bands + parts - 1) / parts * pooling_.band;
+    const std::int64_t bands = (rows_ + bands_.band - 1) / bands_.band, threads = parallel ? host.thread_count() : 1;
+    const std::int64_t parts = std::clamp<std::int64_t>((2 * threads + pictures_ - 1) / pictures_, 1, bands), share = (bands + parts - 1) / parts * bands_.band;
     auto some = [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t part = first; part < last; ++part) {
         const std::int64_t row = part % parts * share;
@@ -221,10 +221,10 @@ class PooledProduct {
   void run_rows(const RowsOfProduct& product, std::int64_t picture, std::int64_t row, std::int64_t end) const {
     CallKernels mine = kernels_;
     Scratch memory;
-    auto* const block = static_cast<std::byte*>(memory.take(static_cast<std::size_t>(pooling_.rows_of_block() * row_bytes_)));
+    auto* const block = static_cast<std::byte*>(memory.take(static_cast<std::size_t>(bands_.rows_of_block() * row_bytes_)));
     std::int64_t held = 0, held_end = 0;  // rows of the picture in the block
-    for (; row < end; row += pooling_.band) {
-      const std::int64_t last = std::min(end, row + pooling_.band);
+    for (; row < end; row += bands_.band) {
+      const std::int64_t last = std::min(end, row + bands_.band);
       const std::int64_t low = std::clamp<std::int64_t>(row * pooling_.step + pooling_.first, 0, height_);
       const std::int64_t high = std::clamp<std::int64_t>((last - 1) * pooling_.step + pooling_.first + pooling_.window, low, height_);
       const std::int64_t ready = std::clamp(held_end, low, high);
@@ -239,6 +239,7 @@ class PooledProduct {
     }
   }
 
+  const BandedPooling& bands_;
   const codegen::Pooling& pooling_;
   const CallKernels kernels_;
   std::int64_t pictures_, rows_, height_, row_bytes_;

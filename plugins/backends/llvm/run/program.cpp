@@ -102,7 +102,7 @@ std::vector<const KernelStep*> Program::kernel_steps() const {
   auto add = [&](const TiledProduct& product) {
     for (const auto* part : {&product.a.pack, &product.a.table, &product.b.pack, &product.epilogue})
       if (*part) steps.push_back(&**part);
-    if (product.pooling) steps.push_back(&product.pooling->kernel);
+    if (product.pooling) steps.push_back(&product.pooling->pooling.kernel);
   };
   for (std::size_t s = 0; s < plan_.steps.size(); ++s) {
     if (auto* kernel = std::get_if<KernelStep>(&plan_.steps[s])) steps.push_back(kernel);

@@ -287,6 +287,22 @@ class ProductTiler {
   TiledProduct made_;
 };
 
+/// The buffers that read or write the block stay near by its size.
+void note_block(KernelStep& step, const Dim& bytes) {
+  for (std::size_t i = 0; i < step.buffers.size(); ++i)
+    if (step.buffers[i] == codegen::kBlock && step.kernel.buffers[i].is_narrow()) step.kernel.buffers[i].bytes = bytes;
+}
+
+BandedPooling in_bands(ContractionStep& step, const CpuMachine& machine) {
+  const std::int64_t row = step.pooling->width * step.product.column_count().constant();
+  BandedPooling made{std::move(*step.pooling), 0};
+  made.band = machine.pooled_rows(row, made.pooling.step, made.pooling.window);
+  const Dim block(made.rows_of_block() * row * static_cast<std::int64_t>(size_of(step.product.dtype)));
+  note_block(made.pooling.kernel, block);
+  if (step.epilogue) note_block(*step.epilogue, block);
+  return made;
+}
+
 }  // namespace
 
 TiledProduct tiled(const Product& product, const TilingContext& context) { return ProductTiler(product, context).tile(); }
@@ -294,8 +310,8 @@ TiledProduct tiled(const Product& product, const TilingContext& context) { retur
 TiledProduct tiled(ContractionStep step, const TilingContext& context) {
   ProductTiler tiler(step.product, context);
   TiledProduct made = tiler.tile();
+  if (step.pooling) made.pooling = in_bands(step, context.machine);
   if (step.epilogue) made.epilogue = tiler.on_tiles(std::move(*step.epilogue));
-  made.pooling = std::move(step.pooling);
   return made;
 }
 

@@ -29,6 +29,15 @@ struct TransformedPicture {
   std::int64_t square_side;
 };
 
+/// A pooling in bands of rows of its results: the rows of a picture that a band reads lie in a block of the thread's memory.
+struct BandedPooling {
+  codegen::Pooling pooling;
+  std::int64_t band;  // rows of results
+
+  /// Rows of a picture that a band reads at most.
+  std::int64_t rows_of_block() const { return (band - 1) * pooling.step + pooling.window; }
+};
+
 /// c[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with k of `steps` times `step_depth`. Its kernels take TileSymbols.
 struct TiledProduct {
   DType dtype = DType::f32;
@@ -40,7 +49,7 @@ struct TiledProduct {
   std::vector<ir::Dim> c_batch_strides;
   ir::Dim c_row_stride, c_offset;
   std::optional<codegen::KernelStep> epilogue;  // reads a tile of the product and stores what the step gives; else the step gives c
-  std::optional<codegen::Pooling> pooling;      // reads what the epilogue gives, or c, and stores what the step gives
+  std::optional<BandedPooling> pooling;         // reads what the epilogue gives, or c, and stores what the step gives
 };
 
 /// What tiles are made with: the loops of the plan are the algebra's, to which the symbols of tiles were added.

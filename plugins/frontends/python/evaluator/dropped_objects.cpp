@@ -12,7 +12,7 @@ namespace tenon::python {
 
 /// Whether the frames of an exception's traceback hold what runs code when it goes, as a generator does inside a `try`.
 bool DroppedObjects::frames_hold_finalizers(PyObject* exception) const {
-  const auto is_evaluated = [&](PyObject* code) { return std::ranges::any_of(core_.frames(), [&](const auto& f) { return f->code->object.is(code); }); };
+  const auto is_evaluated = [&](PyObject* code) { return std::ranges::any_of(frames_, [&](const auto& f) { return f->code->object.is(code); }); };
   Ref at = Ref::steal(PyException_GetTraceback(exception));
   if (!at || !PyTraceBack_Check(at.get())) return false;  // `with_traceback(None)` leaves None
   for (auto* traceback = reinterpret_cast<PyTracebackObject*>(at.get()); traceback != nullptr; traceback = traceback->tb_next) {
@@ -41,7 +41,7 @@ void DroppedObjects::require_all_alive() {
 /// Likewise one to which a weak reference looks, from a frame that holds it for real. Modules hold C functions.
 void DroppedObjects::require_not_watched(const Slot& dropped) {
   PyObject* object = dropped.object.get();
-  if (object == nullptr || !core_.frame().kept || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || PyType_Check(object) || PyModule_Check(object) || PyCFunction_Check(object)) return;
+  if (object == nullptr || !frames_.back()->kept || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || PyType_Check(object) || PyModule_Check(object) || PyCFunction_Check(object)) return;
   const bool older = dropped.pending || heap_.source_of(object);
   if (older && *reinterpret_cast<PyObject**>(PyObject_GET_WEAKREFS_LISTPTR(object)) != nullptr)
     throw GraphBreak(fmt::format("a {} with weak references is let go", Py_TYPE(object)->tp_name));

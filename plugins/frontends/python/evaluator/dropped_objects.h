@@ -7,12 +7,10 @@
 
 namespace tenon::python {
 
-class Evaluator;
-
 /// Asks no other part.
 class DroppedObjects {
  public:
-  DroppedObjects(Evaluator& core, Heap& heap) : core_(core), heap_(heap) {}
+  DroppedObjects(const std::vector<std::unique_ptr<Frame>>& frames, Heap& heap) : frames_(frames), heap_(heap) {}
 
   /// Breaks where the program has let go what only its frames held, which goes for real when the segment ends, after all its other effects.
   void require_all_alive();
@@ -32,7 +30,7 @@ class DroppedObjects {
   /// Breaks when a frame lets go of an older object that weak references look to: the last reference may be the frame's.
   void require_not_watched(const Slot& dropped);
 
-  Evaluator& core_;
+  const std::vector<std::unique_ptr<Frame>>& frames_;
   Heap& heap_;
   LastReferences last_references_;
 };

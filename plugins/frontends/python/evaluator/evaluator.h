@@ -173,7 +173,7 @@ class Evaluator {
   Generators generators_{*this, heap_};
   Variables variables_{*this, heap_};
   LibraryStates library_states_{*this, heap_};
-  DroppedObjects dropped_{*this, heap_};
+  DroppedObjects dropped_{frames_, heap_};
 };
 
 /// Ends the run before the instruction that `CaptureOptions::stop_before` names. Never crosses a C frame: only the outermost run throws it.

@@ -70,11 +70,11 @@ void add_values_from_outside(const ir::Graph& graph, std::span<const ir::NodeId>
 
 void RecordedBranches::begin() {
   Branch branch;
-  branch.first_node = graph_.nodes().size();
+  branch.first_node = core_.graph.nodes().size();
   branch.first_call = trace_.now();
   branch.random_token = core_.random_token;
-  for (Index index = 0; index < stand_ins_.size(); ++index)
-    branch.before.push_back({stand_ins_[index].value, stand_ins_[index].version, stand_ins_.storage_of(index).version});
+  for (Index index = 0; index < core_.stand_ins.size(); ++index)
+    branch.before.push_back({core_.stand_ins[index].value, core_.stand_ins[index].version, core_.stand_ins.storage_of(index).version});
   branches_.push_back(std::move(branch));
   ++core_.branches;
 }
@@ -83,24 +83,24 @@ void RecordedBranches::end(std::span<PyObject* const> results) {
   Branch& branch = branches_.back();
   const auto older = static_cast<Index>(branch.before.size());
   for (PyObject* object : results) {
-    const Index index = stand_ins_.require(object);
-    if (stand_ins_.owner(index) < older || stand_ins_[stand_ins_.owner(index)].input) throw GraphBreak("a branch of tenon.cond gives a tensor that is older than it, or a view of one", kCloneHint);
+    const Index index = core_.stand_ins.require(object);
+    if (core_.stand_ins.owner(index) < older || core_.stand_ins[core_.stand_ins.owner(index)].input) throw GraphBreak("a branch of tenon.cond gives a tensor that is older than it, or a view of one", kCloneHint);
     branch.results.push_back(index);
-    branch.values.push_back(present_.of(index));
+    branch.values.push_back(core_.present.of(index));
   }
-  branch.nodes.assign(graph_.nodes().begin() + static_cast<std::ptrdiff_t>(branch.first_node), graph_.nodes().end());
+  branch.nodes.assign(core_.graph.nodes().begin() + static_cast<std::ptrdiff_t>(branch.first_node), core_.graph.nodes().end());
   // What an older tensor holds does not depend on which branch is taken. A view that was brought up to date in the branch is again when next read.
   for (Index index = 0; index < older; ++index) {
     const Branch::Present& present = branch.before[index];
-    if (stand_ins_.storage_of(index).version != present.storage_version)
+    if (core_.stand_ins.storage_of(index).version != present.storage_version)
       throw GraphBreak("a branch of tenon.cond writes into a tensor that is older than it", "return the new value instead");
-    stand_ins_[index].value = present.value;
-    stand_ins_[index].version = present.version;
+    core_.stand_ins[index].value = present.value;
+    core_.stand_ins[index].version = present.version;
   }
   if (core_.random_token != branch.random_token)
     throw GraphBreak("a branch of tenon.cond takes random numbers", "take them before, and give them as an operand");
   for (Index input : inputs_.stand_ins())  // read in the branch for the first time
-    if (input >= older && stand_ins_.storage_of(input).version != 0)
+    if (input >= older && core_.stand_ins.storage_of(input).version != 0)
       throw GraphBreak("a branch of tenon.cond writes into a tensor that is older than it", "return the new value instead");
   branch.trace = cut_trace(branch, older);
 }
@@ -110,12 +110,12 @@ std::shared_ptr<BranchTrace> RecordedBranches::cut_trace(const Branch& branch, I
   auto trace = trace_.cut(branch.first_call);
   std::vector<Index> read;
   for (const TracedCall& call : trace->trace.calls) {
-    const std::vector<Index> among = stand_ins_.among(call.args.get(), call.kwargs.get());
+    const std::vector<Index> among = core_.stand_ins.among(call.args.get(), call.kwargs.get());
     read.insert(read.end(), among.begin(), among.end());
   }
   for (Index index : read)
-    if ((index < older || stand_ins_[index].input) && std::find(trace->inputs.begin(), trace->inputs.end(), index) == trace->inputs.end()) trace->inputs.push_back(index);
-  for (Index result : branch.results) trace->trace.outputs.push_back(stand_ins_[result].object);
+    if ((index < older || core_.stand_ins[index].input) && std::find(trace->inputs.begin(), trace->inputs.end(), index) == trace->inputs.end()) trace->inputs.push_back(index);
+  for (Index result : branch.results) trace->trace.outputs.push_back(core_.stand_ins[result].object);
   return trace;
 }
 
@@ -126,19 +126,19 @@ std::vector<Ref> RecordedBranches::choose(PyObject* function, PyObject* predicat
   branches_.pop_back();
   core_.branches -= 2;
   for (std::size_t i = 0; i < then.results.size(); ++i) {
-    const StandIn &a = stand_ins_[then.results[i]], &b = stand_ins_[otherwise.results[i]];
-    if (a.kind != b.kind || !(graph_.type(then.values[i]) == graph_.type(otherwise.values[i])) || a.strides != b.strides)
-      throw GraphBreak(fmt::format("the branches of tenon.cond give a {} and a {}", ir::print_type(graph_, graph_.type(then.values[i])),
-                                   ir::print_type(graph_, graph_.type(otherwise.values[i]))),
+    const StandIn &a = core_.stand_ins[then.results[i]], &b = core_.stand_ins[otherwise.results[i]];
+    if (a.kind != b.kind || !(core_.graph.type(then.values[i]) == core_.graph.type(otherwise.values[i])) || a.strides != b.strides)
+      throw GraphBreak(fmt::format("the branches of tenon.cond give a {} and a {}", ir::print_type(core_.graph, core_.graph.type(then.values[i])),
+                                   ir::print_type(core_.graph, core_.graph.type(otherwise.values[i]))),
                        "give results of one dtype, shape and layout in both");
   }
   std::vector<ir::ValueId> operands;
-  for (const Branch* branch : {&then, &otherwise}) add_values_from_outside(graph_, branch->nodes, branch->values, operands);
-  ir::Graph regions[] = {RegionCut(graph_, operands).run(then.nodes, then.values, "then"),
-                         RegionCut(graph_, operands).run(otherwise.nodes, otherwise.values, "otherwise")};
-  for (const Branch* branch : {&otherwise, &then}) graph_.erase_nodes(branch->nodes);
+  for (const Branch* branch : {&then, &otherwise}) add_values_from_outside(core_.graph, branch->nodes, branch->values, operands);
+  ir::Graph regions[] = {RegionCut(core_.graph, operands).run(then.nodes, then.values, "then"),
+                         RegionCut(core_.graph, operands).run(otherwise.nodes, otherwise.values, "otherwise")};
+  for (const Branch* branch : {&otherwise, &then}) core_.graph.erase_nodes(branch->nodes);
 
-  const std::size_t first_node = graph_.nodes().size();
+  const std::size_t first_node = core_.graph.nodes().size();
   std::vector<ir::ValueId> all = {core_.condition(predicate)};
   all.insert(all.end(), operands.begin(), operands.end());
   std::vector<ir::Type> types;
@@ -146,17 +146,17 @@ std::vector<Ref> RecordedBranches::choose(PyObject* function, PyObject* predicat
     types.push_back(regions[0].type(output.value));
     types.back().strides.reset();  // an operand that is given back is a copy of it
   }
-  const ir::NodeId node = graph_.add_node("cond", std::move(all), {}, std::move(types), {}, {graph_.add_region(std::move(regions[0])), graph_.add_region(std::move(regions[1]))});
+  const ir::NodeId node = core_.graph.add_node("cond", std::move(all), {}, std::move(types), {}, {core_.graph.add_region(std::move(regions[0])), core_.graph.add_region(std::move(regions[1]))});
   std::vector<Ref> results;
   for (std::size_t i = 0; i < then.results.size(); ++i) {
-    StandIn result = stand_ins_[then.results[i]];
+    StandIn result = core_.stand_ins[then.results[i]];
     TensorSpec spec;
     spec.kind = result.kind;
     spec.dtype = result.dtype;
     spec.shape = result.shape;
     spec.strides = result.strides;
     spec.type = result.type;
-    results.push_back(stand_ins_[core_.add_fresh(result.kind, graph_.node(node).results[i], spec)].object);
+    results.push_back(core_.stand_ins[core_.add_fresh(result.kind, core_.graph.node(node).results[i], spec)].object);
   }
   trace_choice(function, predicate, {then.trace, otherwise.trace}, results, first_node);
   return results;
@@ -170,10 +170,10 @@ void RecordedBranches::trace_choice(PyObject* function, PyObject* predicate, std
       if (std::find(read.begin(), read.end(), index) == read.end()) read.push_back(index);
   for (const auto& branch : branches) branch->inputs = read;
   Ref operands = checked(PyTuple_New(static_cast<Py_ssize_t>(read.size()))), given = checked(PyTuple_New(static_cast<Py_ssize_t>(results.size())));
-  for (std::size_t i = 0; i < read.size(); ++i) PyTuple_SET_ITEM(operands.get(), static_cast<Py_ssize_t>(i), Py_NewRef(stand_ins_[read[i]].object.get()));
+  for (std::size_t i = 0; i < read.size(); ++i) PyTuple_SET_ITEM(operands.get(), static_cast<Py_ssize_t>(i), Py_NewRef(core_.stand_ins[read[i]].object.get()));
   for (std::size_t i = 0; i < results.size(); ++i) PyTuple_SET_ITEM(given.get(), static_cast<Py_ssize_t>(i), Py_NewRef(results[i].get()));
   for (const auto& branch : branches)
-    for (Index index : read) branch->trace.inputs.push_back(stand_ins_[index].object);
+    for (Index index : read) branch->trace.inputs.push_back(core_.stand_ins[index].object);
   TracedCall call;
   call.callable = Ref::borrow(function);
   call.args = checked(PyTuple_Pack(2, predicate, operands.get()));

@@ -18,7 +18,7 @@ class RecordedBranches {
   using Index = StandIns::Index;
 
   RecordedBranches(RecordedGraph& graph, const RecordedInputs& inputs, RecordedTrace& trace)
-      : core_(graph), graph_(graph.graph), stand_ins_(graph.stand_ins), present_(graph.present), inputs_(inputs), trace_(trace) {}
+      : core_(graph), inputs_(inputs), trace_(trace) {}
 
   void begin();
   /// `results`: the stand-ins that the branch gives.
@@ -47,9 +47,6 @@ class RecordedBranches {
                     std::size_t first_node);
 
   RecordedGraph& core_;
-  ir::Graph& graph_;
-  StandIns& stand_ins_;
-  PresentValues& present_;
   const RecordedInputs& inputs_;
   RecordedTrace& trace_;
   std::vector<Branch> branches_;  // begun and not yet chosen among, innermost last

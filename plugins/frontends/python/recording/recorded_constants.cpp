@@ -52,14 +52,14 @@ Ref RecordedConstants::add(PyObject* array) {
   constant.data = elements.data;
   constant.owner = elements.owner;
   const ir::Type type = constant.type;
-  const ConstantId id = graph_.add_constant(std::move(constant));
-  const NodeId node = graph_.add_node("constant", {}, {{"index", ir::Dim(id.value)}}, {type});
+  const ConstantId id = core_.graph.add_constant(std::move(constant));
+  const NodeId node = core_.graph.add_node("constant", {}, {{"index", ir::Dim(id.value)}}, {type});
   const TensorSpec made = spec;
-  const Index index = core_.add_fresh(spec.kind, graph_.node(node).results.front(), made);
-  stand_ins_[index].constant = Ref::borrow(array);
-  if (spec.kind != TensorKind::scalar) stand_ins_[index].base = hidden_base_of(array);
-  trace_.add_constant(spec.kind, array, stand_ins_[index].object);
-  return stand_ins_[index].object;
+  const Index index = core_.add_fresh(spec.kind, core_.graph.node(node).results.front(), made);
+  core_.stand_ins[index].constant = Ref::borrow(array);
+  if (spec.kind != TensorKind::scalar) core_.stand_ins[index].base = hidden_base_of(array);
+  trace_.add_constant(spec.kind, array, core_.stand_ins[index].object);
+  return core_.stand_ins[index].object;
 }
 
 Ref RecordedConstants::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
@@ -67,7 +67,7 @@ Ref RecordedConstants::fold(PyObject* callable, PyObject* args, PyObject* kwargs
   if (function.op && function.op->traits.random) throw GraphBreak(fmt::format("{} takes random numbers", function.name));
   if (takes_varying_number(args) || (kwargs && takes_varying_number(checked(PyDict_Values(kwargs)).get())))
     if (Ref made = library_makes(callable, function, args, kwargs)) return made;
-  if (PyObject* scalar = symbolic_scalar_in(args)) need_scalar(symbols_, scalar_of(scalar), "a call without tensors");
+  if (PyObject* scalar = symbolic_scalar_in(args)) need_scalar(core_.symbols, scalar_of(scalar), "a call without tensors");
   if (function.flavour == ops::Flavour::torch && purity_of(callable, function).undeclared)
     throw GraphBreak(fmt::format("{} does more than compute", function.name));
   if (function.operator_object)  // only what is known to compute may be computed once for all calls
@@ -88,17 +88,17 @@ Ref RecordedConstants::library_makes(PyObject* callable, const ForeignFunction& 
   try {
     return opaque_.record(callable, function, args, kwargs);
   } catch (const GraphBreak&) {
-    if (symbols_.learned()) throw;
+    if (core_.symbols.learned()) throw;
   }
   return {};
 }
 
 Ref RecordedConstants::item(PyObject* args) {
-  const auto index = stand_ins_.find(PyTuple_GET_ITEM(args, 0));
+  const auto index = core_.stand_ins.find(PyTuple_GET_ITEM(args, 0));
   PyObject* key = PyTuple_GET_ITEM(args, 1);
-  if (!index || !stand_ins_[*index].constant || stand_ins_.storage_of(*index).version != 0) return {};
-  if (!stand_ins_.among(key, nullptr).empty() || !(PyLong_CheckExact(key) || PyTuple_CheckExact(key))) return {};
-  Ref item = Ref::steal(PyObject_GetItem(stand_ins_[*index].constant.get(), key));
+  if (!index || !core_.stand_ins[*index].constant || core_.stand_ins.storage_of(*index).version != 0) return {};
+  if (!core_.stand_ins.among(key, nullptr).empty() || !(PyLong_CheckExact(key) || PyTuple_CheckExact(key))) return {};
+  Ref item = Ref::steal(PyObject_GetItem(core_.stand_ins[*index].constant.get(), key));
   if (!item) PyErr_Clear();
   return item && PyArray_IsScalar(item.get(), Generic) ? add(item.get()) : Ref();
 }

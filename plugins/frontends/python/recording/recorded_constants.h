@@ -13,7 +13,7 @@ class RecordedConstants {
   using Index = StandIns::Index;
 
   RecordedConstants(RecordedGraph& graph, RecordedTrace& trace, OpaqueCalls& opaque)
-      : core_(graph), graph_(graph.graph), symbols_(graph.symbols), stand_ins_(graph.stand_ins), trace_(trace), opaque_(opaque) {}
+      : core_(graph), trace_(trace), opaque_(opaque) {}
 
   /// The stand-in of a tensor, array or scalar that the capture has made.
   Ref add(PyObject* array);
@@ -26,9 +26,6 @@ class RecordedConstants {
   Ref library_makes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
 
   RecordedGraph& core_;
-  ir::Graph& graph_;
-  Symbols& symbols_;
-  StandIns& stand_ins_;
   RecordedTrace& trace_;
   OpaqueCalls& opaque_;
 };

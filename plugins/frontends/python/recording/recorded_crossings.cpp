@@ -35,8 +35,8 @@ void allow_keywords(const ForeignFunction& function, PyObject* kwargs, std::init
 
 /// The whole of a stand-in as the other library sees it. `copied`: the program gets a copy of it, and never the memory.
 Ref RecordedCrossings::crossed(Index index, bool copied) {
-  const ir::ValueId value = present_.of(index);
-  const StandIn from = stand_ins_[index];
+  const ir::ValueId value = core_.present.of(index);
+  const StandIn from = core_.stand_ins[index];
   const bool to_torch = from.kind == TensorKind::array;
   if (from.requires_grad) throw GraphBreak("a tensor that requires grad as an array", "detach it first");
   if (!from.device.is_host()) throw GraphBreak("a tensor of a device as an array", "copy it to the host first: x.cpu()");
@@ -50,7 +50,7 @@ Ref RecordedCrossings::crossed(Index index, bool copied) {
   made.kind = to_torch ? TensorKind::torch : TensorKind::array;
   made.type = to_torch ? reinterpret_cast<PyTypeObject*>(torch_library()->tensor.get()) : &PyArray_Type;
   made.value = value;
-  made.version = stand_ins_.storage_of(index).version;
+  made.version = core_.stand_ins.storage_of(index).version;
   made.dtype = from.dtype;
   made.shape = from.shape;
   made.strides = from.strides;
@@ -59,17 +59,17 @@ Ref RecordedCrossings::crossed(Index index, bool copied) {
   made.viewed = index;
   made.path = ops::ViewPath{};
   made.crossed = true;
-  const Ref result = stand_ins_[stand_ins_.add_view(std::move(made))].object;
+  const Ref result = core_.stand_ins[core_.stand_ins.add_view(std::move(made))].object;
   const Ref callable = to_torch ? function_of_torch("from_numpy") : method_of(torch_library()->tensor.get(), "numpy");
-  trace_.add(callable.get(), foreign_function(callable.get()), checked(PyTuple_Pack(1, from.object.get())).get(), nullptr, result, graph_.nodes().size());
+  trace_.add(callable.get(), foreign_function(callable.get()), checked(PyTuple_Pack(1, from.object.get())).get(), nullptr, result, core_.graph.nodes().size());
   return result;
 }
 
 /// The arguments with arrays in the places of tensors.
 Ref RecordedCrossings::with_arrays(PyObject* arguments) {
   return with_replaced(arguments, [&](PyObject* item) {
-    const auto index = stand_ins_.find(item);
-    return index && stand_ins_[*index].kind == TensorKind::torch ? crossed(*index, false) : Ref();
+    const auto index = core_.stand_ins.find(item);
+    return index && core_.stand_ins[*index].kind == TensorKind::torch ? crossed(*index, false) : Ref();
   });
 }
 
@@ -77,22 +77,22 @@ Ref RecordedCrossings::with_arrays(PyObject* arguments) {
 Ref RecordedCrossings::tensor_from_scalar(PyObject* callable, const ForeignFunction& function, Index scalar) {
   TensorSpec spec;
   spec.kind = TensorKind::torch;
-  spec.dtype = stand_ins_[scalar].dtype;
+  spec.dtype = core_.stand_ins[scalar].dtype;
   spec.type = reinterpret_cast<PyTypeObject*>(torch_library()->tensor.get());
-  const Ref given = stand_ins_[scalar].object;
-  const Ref result = stand_ins_[core_.add_fresh(TensorKind::torch, present_.of(scalar), spec)].object;
-  trace_.add(callable, function, checked(PyTuple_Pack(1, given.get())).get(), nullptr, result, graph_.nodes().size());
+  const Ref given = core_.stand_ins[scalar].object;
+  const Ref result = core_.stand_ins[core_.add_fresh(TensorKind::torch, core_.present.of(scalar), spec)].object;
+  trace_.add(callable, function, checked(PyTuple_Pack(1, given.get())).get(), nullptr, result, core_.graph.nodes().size());
   return result;
 }
 
 /// torch.tensor of a list of NumPy scalars of one dtype, which it keeps; nothing for any other list.
 std::optional<Ref> RecordedCrossings::tensor_from_scalars(PyObject* callable, const ForeignFunction& function, PyObject* list, PyObject* dtype) {
-  const std::vector<Index> scalars = stand_ins_.among(list, nullptr);
+  const std::vector<Index> scalars = core_.stand_ins.among(list, nullptr);
   if (!PyList_CheckExact(list) || scalars.empty() || static_cast<Py_ssize_t>(scalars.size()) != PyList_GET_SIZE(list)) return std::nullopt;
-  const DType own = stand_ins_[scalars.front()].dtype;
+  const DType own = core_.stand_ins[scalars.front()].dtype;
   if (dtype && dtype != torch_library()->dtypes[static_cast<std::size_t>(own)].get()) return std::nullopt;
   for (std::size_t i = 0; i < scalars.size(); ++i) {
-    const StandIn& s = stand_ins_[scalars[i]];
+    const StandIn& s = core_.stand_ins[scalars[i]];
     if (s.kind != TensorKind::scalar || s.dtype != own || !s.object.is(PyList_GET_ITEM(list, static_cast<Py_ssize_t>(i)))) return std::nullopt;
   }
   Ref tensors = checked(PyList_New(0));
@@ -109,7 +109,7 @@ Ref RecordedCrossings::tensor_from_array(const ForeignFunction& function, Index 
   Ref tensor = crossed(array, copies);
   if (!copies && !dtype && !device) return tensor;
   Ref options = checked(PyDict_New());
-  checked(PyDict_SetItemString(options.get(), "dtype", dtype ? dtype : torch_library()->dtypes[static_cast<std::size_t>(stand_ins_[array].dtype)].get()));
+  checked(PyDict_SetItemString(options.get(), "dtype", dtype ? dtype : torch_library()->dtypes[static_cast<std::size_t>(core_.stand_ins[array].dtype)].get()));
   if (device) checked(PyDict_SetItemString(options.get(), "device", device));
   if (copies) checked(PyDict_SetItemString(options.get(), "copy", Py_True));
   return uses_.call(method_of(torch_library()->tensor.get(), "to").get(), checked(PyTuple_Pack(1, tensor.get())).get(), options.get());
@@ -117,10 +117,10 @@ Ref RecordedCrossings::tensor_from_array(const ForeignFunction& function, Index 
 
 /// What torch makes of an array among the indices of a tensor. `alone`: it is the whole index, whose rows would be indices of their own.
 Ref RecordedCrossings::tensor_of_indices(PyObject* array, bool alone) {
-  const auto index = stand_ins_.find(array);
-  if (!index || stand_ins_[*index].kind != TensorKind::array) return Ref::borrow(array);
-  const DType dtype = stand_ins_[*index].dtype;
-  const std::size_t rank = stand_ins_[*index].shape.size();
+  const auto index = core_.stand_ins.find(array);
+  if (!index || core_.stand_ins[*index].kind != TensorKind::array) return Ref::borrow(array);
+  const DType dtype = core_.stand_ins[*index].dtype;
+  const std::size_t rank = core_.stand_ins[*index].shape.size();
   const bool whole = dtype == DType::i8 || dtype == DType::i16 || dtype == DType::i32 || dtype == DType::i64;
   if (!whole || rank == 0 || (alone && rank != 1)) throw GraphBreak("a tensor is indexed by an array that is no list of integers");
   Ref tensor = crossed(*index, true);
@@ -143,7 +143,7 @@ std::optional<Ref> RecordedCrossings::record_array_index(PyObject* callable, PyO
 std::optional<Ref> RecordedCrossings::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   if (function.flavour == ops::Flavour::numpy) {
     bool any = false;
-    for (Index index : stand_ins_.among(args, kwargs)) any |= stand_ins_[index].kind == TensorKind::torch;
+    for (Index index : core_.stand_ins.among(args, kwargs)) any |= core_.stand_ins[index].kind == TensorKind::torch;
     if (!any || (kwargs && PyDict_GetItemString(kwargs, "out"))) return std::nullopt;
     Ref arrays = with_arrays(args), keywords = kwargs ? with_arrays(kwargs) : Ref();
     return uses_.call(callable, arrays.get(), keywords.get());
@@ -152,9 +152,9 @@ std::optional<Ref> RecordedCrossings::record(PyObject* callable, const ForeignFu
   PyObject* given = argument(args, 0, kwargs, "data");
   if (given && PyList_CheckExact(given) && PyTuple_GET_SIZE(args) == 1 && (!kwargs || PyDict_GET_SIZE(kwargs) == (argument(args, -1, kwargs, "dtype") ? 1 : 0)))
     return tensor_from_scalars(callable, function, given, argument(args, -1, kwargs, "dtype"));
-  const auto index = given ? stand_ins_.find(given) : std::nullopt;
+  const auto index = given ? core_.stand_ins.find(given) : std::nullopt;
   if (!index) return std::nullopt;
-  const TensorKind kind = stand_ins_[*index].kind;
+  const TensorKind kind = core_.stand_ins[*index].kind;
   if (function.method) {
     PyObject* dtype = function.has(Trait::dtype_by_position) ? argument(args, 1, kwargs, "dtype") : nullptr;
     allow_keywords(function, kwargs, {"dtype", "force"});

@@ -17,7 +17,7 @@ class RecordedCrossings {
 
   /// `uses`: takes the calls that a crossing comes to.
   RecordedCrossings(RecordedGraph& graph, RecordedTrace& trace, StandInUses& uses)
-      : core_(graph), graph_(graph.graph), stand_ins_(graph.stand_ins), present_(graph.present), trace_(trace), uses_(uses) {}
+      : core_(graph), trace_(trace), uses_(uses) {}
 
   /// Nothing where the call is an ordinary one.
   std::optional<Ref> record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
@@ -32,9 +32,6 @@ class RecordedCrossings {
   Ref tensor_of_indices(PyObject* array, bool alone);
 
   RecordedGraph& core_;
-  ir::Graph& graph_;
-  StandIns& stand_ins_;
-  PresentValues& present_;
   RecordedTrace& trace_;
   StandInUses& uses_;
 };

@@ -30,35 +30,35 @@ bool chooses_places(PyObject* kwargs) {
 
 Ref RecordedWrites::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const WritingCall& call) {
   if (function.reshapes) throw GraphBreak(fmt::format("{} changes the shape or storage of a tensor in place", function.name));
-  const auto target = stand_ins_.find(call.target.get());
+  const auto target = core_.stand_ins.find(call.target.get());
   if (!target) throw GraphBreak(fmt::format("{} writes into a tensor that is none of the program's", function.name));
-  const std::size_t first_node = graph_.nodes().size();
+  const std::size_t first_node = core_.graph.nodes().size();
   history_.require_writable(*target);
   const bool item = writes_item(function);
-  if (item && is_complex(stand_ins_[*target].dtype))
-    if (Ref value = in_complex(PyTuple_GET_ITEM(args, 2), stand_ins_[*target].kind, stand_ins_[*target].dtype)) {
+  if (item && is_complex(core_.stand_ins[*target].dtype))
+    if (Ref value = in_complex(PyTuple_GET_ITEM(args, 2), core_.stand_ins[*target].kind, core_.stand_ins[*target].dtype)) {
       Ref given = checked(PyTuple_Pack(3, PyTuple_GET_ITEM(args, 0), PyTuple_GET_ITEM(args, 1), value.get()));
       return record(callable, function, given.get(), kwargs, {given, call.kwargs, call.target, call.kind});
     }
   if (!item || !write_part(function, *target, PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 2))) {
     if (item) late_.refuse({{*target}});
     memory_.require_writable(*target);
-    if (function.ufunc && call.kind == WritingCall::Kind::output) require_output(callable, stand_ins_, call.args.get(), call.kwargs.get(), call.target.get());
+    if (function.ufunc && call.kind == WritingCall::Kind::output) require_output(callable, core_.stand_ins, call.args.get(), call.kwargs.get(), call.target.get());
     // What computes element by element may read the very elements that it writes; the rest gathers or scatters.
     const bool all = item || !((function.op && function.op->body) || asks_in_place(callable, kwargs));
     const bool first_is_target = call.kind == WritingCall::Kind::itself;
-    memory_.require_apart(function, *target, stand_ins_.among(first_is_target ? checked(PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args))).get() : args, kwargs), all);
+    memory_.require_apart(function, *target, core_.stand_ins.among(first_is_target ? checked(PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args))).get() : args, kwargs), all);
     const auto value = [&] {
       try {
         return new_value(callable, function, *target, call);
       } catch (const GraphBreak&) {
-        if (symbols_.learned() || core_.is_late(stand_ins_[*target].value) || !asks_in_place(callable, kwargs)) throw;
+        if (core_.symbols.learned() || core_.is_late(core_.stand_ins[*target].value) || !asks_in_place(callable, kwargs)) throw;
         return opaque_writes_.value_by_torch(callable, function, *target, args, kwargs);
       }
     };
-    const ir::ValueId before = present_.of(*target), after = value();
+    const ir::ValueId before = core_.present.of(*target), after = value();
     // Outside training torch gives what a dropout would write as it is, and counts no write.
-    if (!(after == before && function.has(Trait::drops_in_training))) present_.write(*target, after);
+    if (!(after == before && function.has(Trait::drops_in_training))) core_.present.write(*target, after);
   }
   history_.note_write(*target);
   inputs_.note_write(*target);
@@ -70,34 +70,34 @@ Ref RecordedWrites::record(PyObject* callable, const ForeignFunction& function, 
 
 /// What a call gives that has written `target`: that, or of some functions of NumPy a scalar where it has no dimensions.
 Ref RecordedWrites::written_result(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call) {
-  const bool plain = function.flavour == ops::Flavour::torch || function.ufunc || call.kind != WritingCall::Kind::output || !stand_ins_[target].shape.empty();
+  const bool plain = function.flavour == ops::Flavour::torch || function.ufunc || call.kind != WritingCall::Kind::output || !core_.stand_ins[target].shape.empty();
   if (plain) return call.target;
-  Ref twin_args = stand_ins_.with_twins(call.args.get());
-  Ref out = checked(PyTuple_Pack(1, stand_ins_.twin(target)));
-  Ref twin_kwargs = with(call.kwargs ? stand_ins_.with_twins(call.kwargs.get()).get() : checked(PyDict_New()).get(), "out", PyTuple_GET_ITEM(out.get(), 0));
+  Ref twin_args = core_.stand_ins.with_twins(call.args.get());
+  Ref out = checked(PyTuple_Pack(1, core_.stand_ins.twin(target)));
+  Ref twin_kwargs = with(call.kwargs ? core_.stand_ins.with_twins(call.kwargs.get()).get() : checked(PyDict_New()).get(), "out", PyTuple_GET_ITEM(out.get(), 0));
   Ref answer = call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
-  if (answer.is(stand_ins_.twin(target))) return call.target;
+  if (answer.is(core_.stand_ins.twin(target))) return call.target;
   const TensorSpec spec = read_twin(answer.get());
-  if (spec.kind != TensorKind::scalar || spec.dtype != stand_ins_[target].dtype) throw GraphBreak(fmt::format("{} gives something else than what it writes", function.name));
-  return stand_ins_[core_.add_fresh(spec.kind, present_.of(target), spec)].object;
+  if (spec.kind != TensorKind::scalar || spec.dtype != core_.stand_ins[target].dtype) throw GraphBreak(fmt::format("{} gives something else than what it writes", function.name));
+  return core_.stand_ins[core_.add_fresh(spec.kind, core_.present.of(target), spec)].object;
 }
 
 /// x[index] = value where x[index] is a view: writes the view. False where it is none.
 bool RecordedWrites::write_part(const ForeignFunction& function, Index whole, PyObject* index, PyObject* value) {
-  if (!stand_ins_.among(index, nullptr).empty()) return false;
-  PyObject* owner = stand_ins_[whole].kind == TensorKind::torch ? torch_library()->tensor.get() : reinterpret_cast<PyObject*>(&PyArray_Type);
+  if (!core_.stand_ins.among(index, nullptr).empty()) return false;
+  PyObject* owner = core_.stand_ins[whole].kind == TensorKind::torch ? torch_library()->tensor.get() : reinterpret_cast<PyObject*>(&PyArray_Type);
   Ref get_item = checked(PyObject_GetAttrString(owner, "__getitem__"));
   const ForeignFunction& reading = foreign_function(get_item.get());
-  Ref arguments = checked(PyTuple_Pack(2, stand_ins_[whole].object.get(), index));
+  Ref arguments = checked(PyTuple_Pack(2, core_.stand_ins[whole].object.get(), index));
   Ref answer = results_.wrap_like_twins(get_item.get(), reading, op_calls_.build(reading, arguments.get(), nullptr), arguments.get(), nullptr);
-  const Index part = stand_ins_.require(answer.get());
-  if (stand_ins_[part].storage != stand_ins_[whole].storage) return false;
+  const Index part = core_.stand_ins.require(answer.get());
+  if (core_.stand_ins[part].storage != core_.stand_ins[whole].storage) return false;
   memory_.require_writable(whole);
   memory_.require_writable(part);
-  if (core_.in_late_memory(part)) late_views_.require_elements(graph_.type(stand_ins_[part].value).shape);
-  if (auto given = stand_ins_.find(value)) {
+  if (core_.in_late_memory(part)) late_views_.require_elements(core_.graph.type(core_.stand_ins[part].value).shape);
+  if (auto given = core_.stand_ins.find(value)) {
     if (memory_.same_places(part, *given)) {  // x[i] += y ends by storing what is there already
-      stand_ins_.count_write(whole);
+      core_.stand_ins.count_write(whole);
       return true;
     }
     const Index given_index = *given;
@@ -107,10 +107,10 @@ bool RecordedWrites::write_part(const ForeignFunction& function, Index whole, Py
   copy.name = function.flavour == ops::Flavour::torch ? "torch.Tensor.fill_" : "numpy.ndarray.fill";
   copy.flavour = function.flavour;
   const ValueOf values = [&](PyObject* o) { return op_calls_.value_of(o, function.flavour); };
-  copy.positional = {{present_.of(part)}, foreign_argument(value, function.flavour, values)};
-  auto made = ops::call_foreign(builder_, copy);
+  copy.positional = {{core_.present.of(part)}, foreign_argument(value, function.flavour, values)};
+  auto made = ops::call_foreign(core_.builder, copy);
   if (!made) throw GraphBreak(fmt::format("{}: {}", function.name, made.error().message));
-  present_.write(part, made->front());
+  core_.present.write(part, made->front());
   return true;
 }
 
@@ -132,13 +132,13 @@ ir::ValueId RecordedWrites::new_value(PyObject* callable, const ForeignFunction&
   try {
     built = op_calls_.build(function, call.args.get(), call.kwargs.get());
   } catch (const GraphBreak&) {
-    if (symbols_.learned()) throw;  // the op may do when the capture begins from what it has learned
+    if (core_.symbols.learned()) throw;  // the op may do when the capture begins from what it has learned
     if (function.ufunc && call.kind == WritingCall::Kind::output && chooses_places(call.kwargs.get()))
       return opaque_writes_.value_by_numpy(callable, function, target, call.args.get(), with(call.kwargs.get(), "out", call.target.get()).get());
     if (function.ufunc && call.kind == WritingCall::Kind::output)
-      return written_value(function, target, present_.of(stand_ins_.require(op_calls_.record(callable, function, call.args.get(), call.kwargs.get(),
-                                                                                          stand_ins_.among(call.args.get(), call.kwargs.get())).get())));
-    if (core_.is_late(stand_ins_[target].value) || call.kind != WritingCall::Kind::itself) throw;
+      return written_value(function, target, core_.present.of(core_.stand_ins.require(op_calls_.record(callable, function, call.args.get(), call.kwargs.get(),
+                                                                                          core_.stand_ins.among(call.args.get(), call.kwargs.get())).get())));
+    if (core_.is_late(core_.stand_ins[target].value) || call.kind != WritingCall::Kind::itself) throw;
     if (function.flavour == ops::Flavour::numpy) return opaque_writes_.value_by_numpy(callable, function, target, call.args.get(), call.kwargs.get());
     if (writes_item(function)) throw;
     return opaque_writes_.value_by_torch(callable, function, target, call.args.get(), call.kwargs.get());
@@ -149,10 +149,10 @@ ir::ValueId RecordedWrites::new_value(PyObject* callable, const ForeignFunction&
 
 /// What was computed as it is written: of the dtype and shape of the tensor.
 ir::ValueId RecordedWrites::written_value(const ForeignFunction& function, Index target, ir::ValueId value) {
-  const DType dtype = stand_ins_[target].dtype;
-  if (!function.ufunc && graph_.type(value).dtype != dtype) throw GraphBreak(fmt::format("{} into a tensor of another dtype than its result", function.name));
+  const DType dtype = core_.stand_ins[target].dtype;
+  if (!function.ufunc && core_.graph.type(value).dtype != dtype) throw GraphBreak(fmt::format("{} into a tensor of another dtype than its result", function.name));
   memory_.require_shape_of(target, value, function);
-  return builder_.cast(value, dtype);
+  return core_.builder.cast(value, dtype);
 }
 
 }  // namespace tenon::python

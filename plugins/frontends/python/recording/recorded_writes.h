@@ -23,7 +23,7 @@ class RecordedWrites {
 
   RecordedWrites(RecordedGraph& graph, RecordedInputs& inputs, History& history, RecordedTrace& trace, RecordedResults& results, LateSizes& late, LateViews& late_views, WrittenMemory& memory,
                  OpaqueWrites& opaque_writes, RecordedConstants& constants, OpCalls& op_calls)
-      : core_(graph), graph_(graph.graph), builder_(graph.builder), symbols_(graph.symbols), stand_ins_(graph.stand_ins), present_(graph.present), inputs_(inputs),
+      : core_(graph), inputs_(inputs),
         history_(history), trace_(trace), results_(results), late_(late), late_views_(late_views), memory_(memory), opaque_writes_(opaque_writes), constants_(constants), op_calls_(op_calls) {}
 
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const WritingCall& call);
@@ -36,11 +36,6 @@ class RecordedWrites {
   ir::ValueId written_value(const ForeignFunction& function, Index target, ir::ValueId value);
 
   RecordedGraph& core_;
-  ir::Graph& graph_;
-  ops::NodeBuilder& builder_;
-  Symbols& symbols_;
-  StandIns& stand_ins_;
-  PresentValues& present_;
   RecordedInputs& inputs_;
   History& history_;
   RecordedTrace& trace_;

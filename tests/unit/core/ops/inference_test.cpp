@@ -123,6 +123,18 @@ TEST_CASE("the range of a sum goes by what its terms share") {
   CHECK(infer::range(b.graph, s - floor_div(s, Dim(3)) * Dim(3)).most <= 2);
 }
 
+TEST_CASE("the range of a product goes by the range of each factor") {
+  Bench b;
+  const Dim i = b.symbol("i"), j = b.symbol("j"), h = b.symbol("h"), w = b.symbol("w");
+  const Dim rows = max(i, min(Dim(64), i + h)) - i, columns = max(j, min(Dim(72), j + w)) - j;  // of a part of 64 x 72
+  CHECK(infer::range(b.graph, rows * columns).least == 0);
+  CHECK(infer::range(b.graph, rows * columns * Dim(3)).least == 0);
+  CHECK(infer::range(b.graph, Dim(0) - rows * columns).most == 0);
+  CHECK(infer::range(b.graph, (rows + Dim(1)) * (columns + Dim(2))).least >= 1);
+  CHECK(infer::range(b.graph, (min(h, w) - w) * rows).most == 0);
+  CHECK(infer::range(b.graph, (min(h, w) - i) * rows).least < 0);  // nothing is known of the first factor
+}
+
 TEST_CASE("products check inner dimensions, batches broadcast") {
   Bench b;
   const Dim s = b.symbol("s0"), t = b.symbol("s1");

@@ -44,28 +44,28 @@ bool laid_out_alike(const StandIns& stand_ins, std::span<const StandIns::Index> 
 
 bool LateSizes::layout_varies(std::span<const Index> operands) const {
   return std::ranges::any_of(operands, [&](Index index) {
-    const StandIn& s = stand_ins_[index];
+    const StandIn& s = core_.stand_ins[index];
     return core_.is_late(s.value) && (s.shape.size() > 1 || s.strides != row_major(s.shape));
   });
 }
 
 void LateSizes::refuse(std::span<const Index> operands) const {
   for (Index index : operands)
-    if (core_.is_late(stand_ins_[index].value)) symbols_.values(graph_.type(stand_ins_[index].value).shape);  // breaks
+    if (core_.is_late(core_.stand_ins[index].value)) core_.symbols.values(core_.graph.type(core_.stand_ins[index].value).shape);  // breaks
 }
 
 void LateSizes::refuse(const ForeignFunction& function, std::span<const Index> operands) const {
   const bool item = function.has(Trait::subscripts);
-  const bool in_place = function.writes && !item && function.op && function.op->body && !operands.empty() && core_.is_late(stand_ins_[operands.front()].value);
-  const auto is_torch = [&](Index index) { return stand_ins_[index].kind == TensorKind::torch; };
+  const bool in_place = function.writes && !item && function.op && function.op->body && !operands.empty() && core_.is_late(core_.stand_ins[operands.front()].value);
+  const auto is_torch = [&](Index index) { return core_.stand_ins[index].kind == TensorKind::torch; };
   const bool crosses = function.has(Trait::crosses) && !item && (function.flavour == ops::Flavour::torch || std::ranges::any_of(operands, is_torch));
   if (function.in_graph || !function.op || crosses || (function.writes && !item && !in_place)) refuse(operands);
 }
 
 TensorSpec LateSizes::spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) {
   const auto depends = [&] { return GraphBreak("a size that depends on data", "sizes that depend on data are known only when the graph runs"); };
-  const ir::Value& made = graph_.value(value);
-  const ir::Node& node = graph_.node(made.node);
+  const ir::Value& made = core_.graph.value(value);
+  const ir::Node& node = core_.graph.node(made.node);
   TensorSpec spec = results_.fresh_spec(function, value, operands);
   if (spec.shape.size() < 2) return spec;
   if (node.op == "nonzero") {  // both libraries find the places dimension by dimension
@@ -74,14 +74,14 @@ TensorSpec LateSizes::spec(const ForeignFunction& function, ir::ValueId value, s
     return spec;
   }
   if (function.op->body) {
-    if (!laid_out_alike(stand_ins_, operands)) views_.require_one_order(function, value, operands, spec);
+    if (!laid_out_alike(core_.stand_ins, operands)) views_.require_one_order(function, value, operands, spec);
     return spec;
   }
   const bool joined = joins(function, node, spec);
   for (Index index : operands)
-    if (!joined && stand_ins_[index].strides != row_major(stand_ins_[index].shape)) throw depends();
+    if (!joined && core_.stand_ins[index].strides != row_major(core_.stand_ins[index].shape)) throw depends();
   if (function.has(Trait::finds_distinct) && node.op == "permute") {  // the slices were found side by side
-    spec.strides = permuted_strides(symbols_.hints(graph_.type(node.operands.front()).shape), node);
+    spec.strides = permuted_strides(core_.symbols.hints(core_.graph.type(node.operands.front()).shape), node);
     return spec;
   }
   const ir::Attribute* dims = node.attribute("dims");
@@ -96,19 +96,19 @@ TensorSpec LateSizes::spec(const ForeignFunction& function, ir::ValueId value, s
 Ref LateSizes::wrap(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands,
                                 std::size_t first_node) {
   for (ir::ValueId value : result.values) {
-    const bool made = graph_.value(value).kind == ir::ValueKind::result;
-    const auto nodes = graph_.nodes().subspan(first_node);
-    const bool now = made && std::ranges::find(nodes, graph_.value(value).node) != nodes.end();
+    const bool made = core_.graph.value(value).kind == ir::ValueKind::result;
+    const auto nodes = core_.graph.nodes().subspan(first_node);
+    const bool now = made && std::ranges::find(nodes, core_.graph.value(value).node) != nodes.end();
     if (!now || kwargs_name_a_layout(kwargs) || core_.in_branch()) throw GraphBreak("a size that depends on data");
   }
   const bool known = function.has(Trait::finds_distinct) || results_.strides_are_known(function, result, operands);  // distinct elements and their places are made row-major
   std::vector<Ref> made;
   for (ir::ValueId value : result.values) {
     const TensorSpec spec = this->spec(function, value, operands, known);
-    made.push_back(stand_ins_[core_.add_fresh(spec.kind, value, spec)].object);
+    made.push_back(core_.stand_ins[core_.add_fresh(spec.kind, value, spec)].object);
   }
   if (result.container == ops::Container::single) return made.front();
-  if (!gives_plain_tuple(function, stand_ins_[operands.front()].shape.size())) throw GraphBreak("a size that depends on data");
+  if (!gives_plain_tuple(function, core_.stand_ins[operands.front()].shape.size())) throw GraphBreak("a size that depends on data");
   Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(made.size())));
   for (std::size_t i = 0; i < made.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), made[i].release());
   return tuple;
@@ -117,15 +117,15 @@ Ref LateSizes::wrap(const ForeignFunction& function, PyObject* kwargs, const ops
 void LateSizes::find_hidden_bases(PyObject* wrapped, PyObject* callable, PyObject* args, PyObject* kwargs) {
   std::vector<Ref> said;
   try {
-    const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
+    const Ref twin_args = core_.stand_ins.with_twins(args), twin_kwargs = kwargs ? core_.stand_ins.with_twins(kwargs) : Ref();
     collect_tensors(call_quietly(callable, twin_args.get(), twin_kwargs.get(), ops::Flavour::numpy).get(), said);
   } catch (const PythonError&) {
     PyErr_Clear();  // of zeros it finds nothing
   }
-  const std::vector<Index> made = stand_ins_.among(wrapped, nullptr);
+  const std::vector<Index> made = core_.stand_ins.among(wrapped, nullptr);
   if (said.size() != made.size()) return;
   for (std::size_t i = 0; i < made.size(); ++i) {
-    StandIn& s = stand_ins_[made[i]];
+    StandIn& s = core_.stand_ins[made[i]];
     if (s.kind == TensorKind::scalar || !(s.base = hidden_base_of(said[i].get())) || read_twin(said[i].get()).shape == s.shape) continue;
     s.base = HiddenBase{s.shape, s.strides};
   }

@@ -17,7 +17,7 @@ class LateSizes {
   using Index = StandIns::Index;
 
   LateSizes(RecordedGraph& graph, RecordedResults& results, LateViews& views)
-      : core_(graph), graph_(graph.graph), symbols_(graph.symbols), stand_ins_(graph.stand_ins), results_(results), views_(views) {}
+      : core_(graph), results_(results), views_(views) {}
 
   /// Breaks where a size of an operand depends on data.
   void refuse(std::span<const Index> operands) const;
@@ -37,9 +37,6 @@ class LateSizes {
 
  private:
   RecordedGraph& core_;
-  ir::Graph& graph_;
-  Symbols& symbols_;
-  StandIns& stand_ins_;
   RecordedResults& results_;
   LateViews& views_;
 };

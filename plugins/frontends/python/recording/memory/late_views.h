@@ -19,7 +19,7 @@ class LateViews {
   using Index = StandIns::Index;
 
   LateViews(RecordedGraph& graph, RecordedResults& results)
-      : core_(graph), graph_(graph.graph), symbols_(graph.symbols), stand_ins_(graph.stand_ins), results_(results) {}
+      : core_(graph), results_(results) {}
 
   /// Whether what a call gives is nothing but elements of memory whose size depends on data.
   bool are_given(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands) const;
@@ -42,9 +42,6 @@ class LateViews {
   bool is_alike_at_one(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> made);
 
   RecordedGraph& core_;
-  ir::Graph& graph_;
-  Symbols& symbols_;
-  StandIns& stand_ins_;
   RecordedResults& results_;
 };
 

@@ -12,7 +12,7 @@
 namespace tenon::python {
 
 Ref ElementNumbers::number(PyObject* stand_in, PyTypeObject* type) {
-  if (const auto index = type ? stand_ins_.find(stand_in) : std::nullopt)
+  if (const auto index = type ? core_.stand_ins.find(stand_in) : std::nullopt)
     if (Ref known = known_.value(*index)) return checked(PyObject_CallOneArg(as_object(type), known.get()));
   if (is_late_text(stand_in) && late_text_of(stand_in).type == type) return Ref::borrow(stand_in);
   if (!core_.symbols.dynamic()) return {};
@@ -20,8 +20,8 @@ Ref ElementNumbers::number(PyObject* stand_in, PyTypeObject* type) {
     if (type_of_number(stand_in) == type) return Ref::borrow(stand_in);
     return type == &PyFloat_Type ? checked(PyNumber_TrueDivide(stand_in, checked(PyLong_FromLong(1)).get())) : arithmetic_.whole_number(stand_in, "trunc");
   }
-  const Index index = stand_ins_.require(stand_in);
-  const StandIn& s = stand_ins_[index];
+  const Index index = core_.stand_ins.require(stand_in);
+  const StandIn& s = core_.stand_ins[index];
   const ir::ValueId value = core_.present.of(index);
   if (s.kind != TensorKind::torch && !s.shape.empty()) return {};  // which NumPy refuses, or warns of
   const bool one = std::ranges::all_of(core_.graph.type(value).shape, [](const ir::Dim& d) { return d == ir::Dim(1); });
@@ -35,9 +35,9 @@ Ref ElementNumbers::number(PyObject* stand_in, PyTypeObject* type) {
 }
 
 Ref ElementNumbers::number_in_format(PyObject* stand_in, PyObject* spec) {
-  const auto index = stand_ins_.find(stand_in);
-  if (!index || core_.alone || !stand_ins_[*index].shape.empty()) return {};
-  const StandIn& s = stand_ins_[*index];
+  const auto index = core_.stand_ins.find(stand_in);
+  if (!index || core_.alone || !core_.stand_ins[*index].shape.empty()) return {};
+  const StandIn& s = core_.stand_ins[*index];
   const bool specified = PyUnicode_CheckExact(spec) && PyUnicode_GET_LENGTH(spec) > 0;
   const auto is_plain_tensor = [&] { return checked(PyObject_GetAttrString(torch_library()->module.get(), "Tensor")).is(as_object(s.type)); };
   const bool plain = s.kind == TensorKind::torch ? is_plain_tensor() : specified;

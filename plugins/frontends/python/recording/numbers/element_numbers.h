@@ -14,7 +14,7 @@ class ElementNumbers {
   using Index = StandIns::Index;
 
   ElementNumbers(RecordedGraph& graph, History& history, KnownValues& known, ComputedNumbers& computed, ScalarArithmetic& arithmetic)
-      : core_(graph), stand_ins_(graph.stand_ins), history_(history), known_(known), computed_(computed), arithmetic_(arithmetic) {}
+      : core_(graph), history_(history), known_(known), computed_(computed), arithmetic_(arithmetic) {}
 
   /// `item()` (no type), `float()`, `int()` of a number, or of a tensor or array of one element, where Python's number is the element itself.
   /// Empty where the elements are needed.
@@ -24,7 +24,6 @@ class ElementNumbers {
 
  private:
   RecordedGraph& core_;
-  StandIns& stand_ins_;
   History& history_;
   KnownValues& known_;
   ComputedNumbers& computed_;

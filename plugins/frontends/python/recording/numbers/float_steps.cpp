@@ -28,11 +28,11 @@ Ref FloatSteps::input(PyObject* object, SourceId source, GuardSet& guards) {
   const double value = PyFloat_AS_DOUBLE(object);
   std::int64_t bits = 0;
   std::memcpy(&bits, &value, sizeof bits);
-  if (guards.sources()[source].kind == SourceKind::chosen_item) symbols_.vary(name, bits);
-  if (!symbols_.varies(name, bits, guards.sources()[source].kind == SourceKind::argument)) return {};
+  if (guards.sources()[source].kind == SourceKind::chosen_item) core_.symbols.vary(name, bits);
+  if (!core_.symbols.varies(name, bits, guards.sources()[source].kind == SourceKind::argument)) return {};
   if (const auto known = read_.find(source.value); known != read_.end()) return known->second;
   guards.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(&PyFloat_Type));
-  const auto step = symbols_.float_step({.op = FloatTape::Op::read, .source = source, .words = name}, value);
+  const auto step = core_.symbols.float_step({.op = FloatTape::Op::read, .source = source, .words = name}, value);
   return read_.emplace(source.value, make_symbolic_scalar({.roots = {name}, .step = step})).first->second;
 }
 
@@ -48,15 +48,15 @@ std::optional<FloatTape::Position> FloatSteps::step_of(PyObject* number, std::ve
       if (std::ranges::find(roots, root) == roots.end()) roots.push_back(root);
     return scalar_of(number).step;
   }
-  if (PyFloat_CheckExact(number)) return symbols_.float_step({.number = PyFloat_AS_DOUBLE(number), .words = fmt::format("{}", PyFloat_AS_DOUBLE(number))});
+  if (PyFloat_CheckExact(number)) return core_.symbols.float_step({.number = PyFloat_AS_DOUBLE(number), .words = fmt::format("{}", PyFloat_AS_DOUBLE(number))});
   const std::optional<ir::Dim> integer = integer_of(number);
   if (!integer) return std::nullopt;
-  for (std::string& name : symbols_.names_of(*integer)) roots.push_back(std::move(name));
-  return symbols_.as_float(*integer);
+  for (std::string& name : core_.symbols.names_of(*integer)) roots.push_back(std::move(name));
+  return core_.symbols.as_float(*integer);
 }
 
 Ref FloatSteps::add(FloatTape::Step step, std::vector<std::string> roots) {
-  const auto position = symbols_.float_step(std::move(step));
+  const auto position = core_.symbols.float_step(std::move(step));
   return position ? make_symbolic_scalar({.roots = std::move(roots), .step = position}) : Ref();
 }
 
@@ -65,7 +65,7 @@ Ref FloatSteps::arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) {
   std::vector<std::string> roots;
   const auto left = step_of(a, roots), right = step_of(b, roots);
   if (!left || !right) return {};
-  const FloatTape& floats = symbols_.floats();
+  const FloatTape& floats = core_.symbols.floats();
   const std::string_view sign = kSigns[static_cast<std::size_t>(op) - static_cast<std::size_t>(FloatTape::Op::add)];
   std::string words = words_of_step("", floats.words(*left), sign, floats.words(*right));
   return add({.op = op, .left = *left, .right = *right, .words = std::move(words)}, std::move(roots));
@@ -83,13 +83,13 @@ Ref FloatSteps::call(PyObject* callable, std::string_view name, PyObject* args) 
   std::optional<FloatTape::Position> steps[2] = {0, 0};
   for (Py_ssize_t i = 0; i < count; ++i)
     if (!(steps[i] = step_of(PyTuple_GET_ITEM(args, i), roots))) return {};
-  const FloatTape& floats = symbols_.floats();
+  const FloatTape& floats = core_.symbols.floats();
   std::string words = words_of_step(name, floats.words(*steps[0]), count == 2 ? ", " : "", count == 2 ? floats.words(*steps[1]) : "");
-  const auto step = symbols_.float_step({.op = FloatTape::Op::call, .left = *steps[0], .right = *steps[1], .callable = Ref::borrow(callable), .binary = count == 2, .words = std::move(words)});
+  const auto step = core_.symbols.float_step({.op = FloatTape::Op::call, .left = *steps[0], .right = *steps[1], .callable = Ref::borrow(callable), .binary = count == 2, .words = std::move(words)});
   if (!step) return {};
   if (!name.starts_with("is")) return make_symbolic_scalar({.roots = std::move(roots), .step = step});
-  const auto zero = symbols_.float_step({.words = "0.0"});
-  return Ref::borrow(symbols_.floats().compare(FloatTape::Comparison::not_equal, *step, *zero) ? Py_True : Py_False);
+  const auto zero = core_.symbols.float_step({.words = "0.0"});
+  return Ref::borrow(core_.symbols.floats().compare(FloatTape::Comparison::not_equal, *step, *zero) ? Py_True : Py_False);
 }
 
 }  // namespace tenon::python

@@ -14,7 +14,7 @@ namespace tenon::python {
 
 class FloatSteps {
  public:
-  FloatSteps(RecordedGraph& graph, RecordedInputs& inputs) : core_(graph), symbols_(graph.symbols), inputs_(inputs) {}
+  FloatSteps(RecordedGraph& graph, RecordedInputs& inputs) : core_(graph), inputs_(inputs) {}
 
   /// A float that was there before the call: its stand-in, with the guards on it added; empty for one that is a constant.
   Ref input(PyObject* object, SourceId source, GuardSet& guards);
@@ -34,7 +34,6 @@ class FloatSteps {
 
  private:
   RecordedGraph& core_;
-  Symbols& symbols_;
   RecordedInputs& inputs_;
   std::unordered_map<std::uint32_t, Ref> read_;  // by source: stand-ins of what was read there
   std::unordered_map<FloatTape::Position, ir::ValueId> values_;

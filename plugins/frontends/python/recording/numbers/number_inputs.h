@@ -16,7 +16,7 @@ namespace tenon::python {
 class NumberInputs {
  public:
   NumberInputs(RecordedGraph& graph, RecordedInputs& inputs, FloatSteps& floats, RecordedTexts& texts)
-      : core_(graph), symbols_(graph.symbols), inputs_(inputs), floats_(floats), texts_(texts) {}
+      : core_(graph), inputs_(inputs), floats_(floats), texts_(texts) {}
 
   Ref number(PyObject* object, SourceId source, GuardSet& guards);
   Ref length_at(SourceId source, std::int64_t length, GuardSet& guards);
@@ -32,7 +32,6 @@ class NumberInputs {
   std::string name_of_length(SourceId source, GuardSet& guards);
 
   RecordedGraph& core_;
-  Symbols& symbols_;
   RecordedInputs& inputs_;
   FloatSteps& floats_;
   RecordedTexts& texts_;

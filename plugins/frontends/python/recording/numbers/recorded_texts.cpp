@@ -36,14 +36,14 @@ Ref RecordedTexts::input(PyObject* object, SourceId source, GuardSet& guards) {
   if (core_.alone) return {};
   const std::string name = inputs_.words_of(source, guards);
   const Py_hash_t hash = PyObject_Hash(object);
-  if (hash == -1 || !symbols_.varies(name, hash, false)) return {};
+  if (hash == -1 || !core_.symbols.varies(name, hash, false)) return {};
   guards.add(GuardKind::type_is, source, reinterpret_cast<PyObject*>(&PyUnicode_Type));
   any_input_ = true;
   return make_late_text({{}, {}, source, name});
 }
 
 Ref RecordedTexts::made(PyObject* function, PyObject* arguments) {
-  if (core_.alone || !symbols_.dynamic() || core_.in_branch()) return {};
+  if (core_.alone || !core_.symbols.dynamic() || core_.in_branch()) return {};
   Ref taken = taken_over(arguments);
   if (!taken) return {};
   Ref text = make_late_text({Ref::borrow(function), std::move(taken)});
@@ -51,7 +51,7 @@ Ref RecordedTexts::made(PyObject* function, PyObject* arguments) {
   Ref any_int = checked(PyLong_FromLong(-1)), any_float = checked(PyFloat_FromDouble(0.5)), any_text = checked(PyUnicode_FromString("-1"));
   std::vector<std::pair<PyObject*, PyObject*>> samples;
   for (PyObject* number : inputs_of_text(text.get())) {
-    if (is_symbolic_int(number) && !symbols_.is_known(*integer_of(number))) return {};
+    if (is_symbolic_int(number) && !core_.symbols.is_known(*integer_of(number))) return {};
     PyTypeObject* type = type_of_number(number);
     samples.emplace_back(number, (type == &PyLong_Type ? any_int : type == &PyFloat_Type ? any_float : any_text).get());
   }

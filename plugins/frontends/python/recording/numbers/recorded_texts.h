@@ -9,7 +9,7 @@ namespace tenon::python {
 
 class RecordedTexts {
  public:
-  RecordedTexts(RecordedGraph& graph, RecordedInputs& inputs) : core_(graph), symbols_(graph.symbols), inputs_(inputs) {}
+  RecordedTexts(RecordedGraph& graph, RecordedInputs& inputs) : core_(graph), inputs_(inputs) {}
 
   /// A str that was there before the call: its stand-in, with the guards on it added; empty for one that is a constant.
   Ref input(PyObject* object, SourceId source, GuardSet& guards);
@@ -20,7 +20,6 @@ class RecordedTexts {
 
  private:
   RecordedGraph& core_;
-  Symbols& symbols_;
   RecordedInputs& inputs_;
   bool any_input_ = false;
 };

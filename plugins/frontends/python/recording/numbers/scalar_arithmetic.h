@@ -13,7 +13,7 @@ namespace tenon::python {
 class ScalarArithmetic {
  public:
   ScalarArithmetic(RecordedGraph& graph, FloatSteps& floats, ComputedNumbers& computed, RecordedTexts& texts)
-      : core_(graph), builder_(graph.builder), symbols_(graph.symbols), floats_(floats), computed_(computed), texts_(texts) {}
+      : core_(graph), floats_(floats), computed_(computed), texts_(texts) {}
 
   /// Of floats, of which one at least is a stand-in.
   Ref of_scalars(FloatTape::Op op, PyObject* a, PyObject* b);
@@ -28,8 +28,6 @@ class ScalarArithmetic {
 
  private:
   RecordedGraph& core_;
-  ops::NodeBuilder& builder_;
-  Symbols& symbols_;
   FloatSteps& floats_;
   ComputedNumbers& computed_;
   RecordedTexts& texts_;

@@ -9,7 +9,7 @@ namespace tenon::python {
 class ScalarFunctions {
  public:
   ScalarFunctions(RecordedGraph& graph, FloatSteps& floats, ComputedNumbers& computed)
-      : core_(graph), builder_(graph.builder), symbols_(graph.symbols), floats_(floats), computed_(computed) {}
+      : core_(graph), floats_(floats), computed_(computed) {}
 
   /// What such a function gives; where it cannot be followed, it is called for real and asks the stand-ins for their values.
   Ref call(PyObject* callable, PyObject* args);
@@ -19,8 +19,6 @@ class ScalarFunctions {
   Ref extreme_of_floats(PyObject* args, bool least);
 
   RecordedGraph& core_;
-  ops::NodeBuilder& builder_;
-  Symbols& symbols_;
   FloatSteps& floats_;
   ComputedNumbers& computed_;
 };

@@ -32,17 +32,17 @@ ir::ValueId permuted(ops::NodeBuilder& builder, ir::ValueId value, const MemoryO
 
 /// A number that varies, as an operand of an opaque call; none for other objects.
 std::optional<ir::ValueId> OpaqueCalls::number_operand(PyObject* object) {
-  if (is_symbolic_int(object)) return builder_.one("full", {builder_.literal(*integer_of(object))}, {{"size", ir::Shape{}}, {"dtype", DType::i64}});
+  if (is_symbolic_int(object)) return core_.builder.one("full", {core_.builder.literal(*integer_of(object))}, {{"size", ir::Shape{}}, {"dtype", DType::i64}});
   if (!is_symbolic_scalar(object)) return std::nullopt;
-  if (!scalar_of(object).step) need_scalar(symbols_, scalar_of(object), "a call that the library makes itself");
+  if (!scalar_of(object).step) need_scalar(core_.symbols, scalar_of(object), "a call that the library makes itself");
   return computed_.value_of(scalar_of(object));
 }
 
 /// The numbers among the arguments of an opaque call are part of it: in a capture to come they are constants.
 void OpaqueCalls::fix_numbers_in(PyObject* object) {
-  if (is_symbolic_int(object)) symbols_.constant(*integer_of(object));
-  if (is_symbolic_scalar(object)) need_scalar(symbols_, scalar_of(object), "a call that the library makes itself");
-  if (is_late_text(object)) need_text(symbols_, object, "a call that the library makes itself");
+  if (is_symbolic_int(object)) core_.symbols.constant(*integer_of(object));
+  if (is_symbolic_scalar(object)) need_scalar(core_.symbols, scalar_of(object), "a call that the library makes itself");
+  if (is_late_text(object)) need_text(core_.symbols, object, "a call that the library makes itself");
   if (PyDict_Check(object)) {
     PyObject *key = nullptr, *value = nullptr;
     Py_ssize_t position = 0;
@@ -61,12 +61,12 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
 }
 
 Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use) {
-  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  const std::vector<Index> operands = core_.stand_ins.among(args, kwargs);
   const bool no_slope = use.random && !use.written && function.has(Trait::draws_of_no_slope);
   if (history_.tracking() && !no_slope && (use.written || !use.declared.empty() || use.answer || function.in_graph || twins_.have_gradient(callable, function, operands, args, kwargs)))
     throw GraphBreak(fmt::format("{} has a gradient that torch alone knows", function.name));
   for (Index index : operands)
-    if ((stand_ins_[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
+    if ((core_.stand_ins[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
       throw GraphBreak("a torch tensor and a NumPy array in one operation");
   before_it_may_warn_(function.name);
   const bool takes_numbers = !function.in_graph && !core_.in_branch() && !use.answer && use.declared.empty() &&
@@ -85,16 +85,16 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
   std::vector<std::uint32_t> numbers;
   bool may_size = false;  // whether a number may be a size, or decide one
   const auto place_of = [&](PyObject* object) -> std::optional<std::uint32_t> {
-    const auto index = stand_ins_.find(object);
+    const auto index = core_.stand_ins.find(object);
     const auto number = index || !takes_numbers ? std::nullopt : number_operand(object);
     if (!index && !number) return std::nullopt;
     const auto place = static_cast<std::uint32_t>(values.size());
     if (number) numbers.push_back(place);
     may_size |= number && (is_symbolic_int(object) || !use.random);
-    orders.push_back(index && in_memory ? drawing_order(stand_ins_[*index], use.written == *index, function) : MemoryOrder());
-    values.push_back(number ? *number : permuted(builder_, history_.tracking() ? history_.cut(present_.of(*index)) : present_.of(*index), orders.back()));
+    orders.push_back(index && in_memory ? drawing_order(core_.stand_ins[*index], use.written == *index, function) : MemoryOrder());
+    values.push_back(number ? *number : permuted(core_.builder, history_.tracking() ? history_.cut(core_.present.of(*index)) : core_.present.of(*index), orders.back()));
     places.push_back(index.value_or(std::numeric_limits<Index>::max()));
-    kinds.push_back(index ? stand_ins_[*index].kind : TensorKind::scalar);
+    kinds.push_back(index ? core_.stand_ins[*index].kind : TensorKind::scalar);
     return place;
   };
   ArgumentTemplate positional(args, place_of);
@@ -107,14 +107,14 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
   Ref answer = use.answer ? use.answer : twins_.call(callable, function, operands, known_args.get(), known_kwargs.get(), use);
   const bool only_computes = !use.answer && !use.random && !use.written && use.declared.empty() && !function.in_graph && !purity_of(callable, function).foreign;
   if (only_computes && function.flavour == ops::Flavour::torch && results_.lie_unusually(operands)) answer = results_.as_the_cpu_lays_out(std::move(answer), callable, known_args.get(), known_kwargs.get(), {});
-  if (use.random && !use.written && stand_ins_.of_twin(answer.get())) throw GraphBreak(fmt::format("{} gives its argument as it is", function.name));
+  if (use.random && !use.written && core_.stand_ins.of_twin(answer.get())) throw GraphBreak(fmt::format("{} gives its argument as it is", function.name));
   if (use.random && !use.written) answer = with_strides_of_draw(std::move(answer), callable, operands, args, kwargs);
   if (use.written) twins_.require_written(answer.get(), function, *use.written);
   std::vector<Ref> twins;
   collect_tensors(answer.get(), twins);
   if (twins.empty() && !answer.is(Py_None) && !is_empty_sequence(answer.get())) throw GraphBreak(fmt::format("{} gives no tensor", function.name));
   for (Index index : use.declared) {
-    twins.push_back(Ref::borrow(stand_ins_.twin(index)));
+    twins.push_back(Ref::borrow(core_.stand_ins.twin(index)));
     twins_.require_written(twins.back().get(), function, index);
   }
 
@@ -144,15 +144,15 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
     call->results.push_back({spec.kind, spec.dtype, std::move(spec.shape), std::move(order)});
   }
   const std::vector<OpaqueResult> recorded = call->results;
-  const std::size_t first_node = graph_.nodes().size();
+  const std::size_t first_node = core_.graph.nodes().size();
   std::vector<ir::ValueId> results = add_node(function.name, std::move(call), std::move(values), std::move(types), use);
-  for (std::size_t i = 0; i < results.size(); ++i) results[i] = permuted(builder_, results[i], inverse(recorded[i].order));
+  for (std::size_t i = 0; i < results.size(); ++i) results[i] = permuted(core_.builder, results[i], inverse(recorded[i].order));
   if (history_.tracking() && no_slope)
     for (ir::ValueId& drawn : results) drawn = with_slope_of_zero(drawn, operands);
   core_.settle_extents(results);
   if (use.written) {
     use.value = results.front();
-    return stand_ins_[*use.written].object;
+    return core_.stand_ins[*use.written].object;
   }
   if (results.empty() && answer.is(Py_None)) return answer;
   Ref wrapped = use.shapes ? wrap_late(function, results.front(), operands) : results_.wrap_answer(answer.get(), function, results, operands);
@@ -164,7 +164,7 @@ Ref OpaqueCalls::record_late(PyObject* callable, const ForeignFunction& function
   if (kwargs && PyDict_GET_SIZE(kwargs) > 0) late_.refuse(operands);
   ir::Shape shape;
   try {
-    for (Index index : operands) shape = ops::infer::broadcast(graph_, shape, graph_.type(stand_ins_[index].value).shape);
+    for (Index index : operands) shape = ops::infer::broadcast(core_.graph, shape, core_.graph.type(core_.stand_ins[index].value).shape);
   } catch (const Exception& error) {
     throw GraphBreak(fmt::format("{}: {}", function.name, error.what()));
   }
@@ -177,36 +177,36 @@ Ref OpaqueCalls::record_found(PyObject* callable, const ForeignFunction& functio
   if (core_.in_branch()) throw GraphBreak("a size that depends on data");
   OpaqueUse use;
   try {
-    use.answer = answer_on_zeros(callable, function, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
+    use.answer = answer_on_zeros(callable, function, core_.stand_ins.with_twins(args).get(), kwargs ? core_.stand_ins.with_twins(kwargs).get() : nullptr);
   } catch (const PythonError&) {
     throw GraphBreak(fmt::format("{} raises: {}", function.name, take_first_line()));
   }
   std::vector<Ref> vectors;
   collect_tensors(use.answer.get(), vectors);
   if (vectors.size() != 1 || !vectors.front().is(use.answer.get()) || read_twin(vectors.front().get()).shape.size() != 1) throw GraphBreak("a size that depends on data");
-  const SymbolId found = graph_.add_symbol({.name = fmt::format("u{}", graph_.symbols().size())});
-  symbols_.take_data_symbols();
+  const SymbolId found = core_.graph.add_symbol({.name = fmt::format("u{}", core_.graph.symbols().size())});
+  core_.symbols.take_data_symbols();
   use.shapes = {ir::Shape{ir::Dim::symbol(found)}};
   for (Index index : operands) core_.fix_sizes_to_come(index);
   return record(callable, function, args, kwargs, use);
 }
 
 Ref OpaqueCalls::wrap_late(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands) {
-  TensorSpec spec = graph_.type(value).shape.size() > 1 ? late_.spec(function, value, operands, true) : TensorSpec();
+  TensorSpec spec = core_.graph.type(value).shape.size() > 1 ? late_.spec(function, value, operands, true) : TensorSpec();
   if (spec.shape.empty()) {  // a vector is row-major
-    spec.dtype = graph_.type(value).dtype;
-    spec.shape = symbols_.hints(graph_.type(value).shape);
+    spec.dtype = core_.graph.type(value).dtype;
+    spec.shape = core_.symbols.hints(core_.graph.type(value).shape);
     spec.strides = row_major(spec.shape);
     set_result_type(spec, function, false);
   }
-  return stand_ins_[core_.add_fresh(spec.kind, value, spec)].object;
+  return core_.stand_ins[core_.add_fresh(spec.kind, value, spec)].object;
 }
 
 /// What was drawn, as a value that depends on the operands: their gradients are zeros.
 ir::ValueId OpaqueCalls::with_slope_of_zero(ir::ValueId drawn, std::span<const Index> operands) {
-  const ir::ValueId yes = builder_.one("full", {builder_.literal(true)}, {{"dtype", DType::b8}, {"size", ir::Shape{}}});
+  const ir::ValueId yes = core_.builder.one("full", {core_.builder.literal(true)}, {{"dtype", DType::b8}, {"size", ir::Shape{}}});
   for (Index index : operands)
-    if (stand_ins_[index].requires_grad) drawn = builder_.one("where", {yes, drawn, builder_.cast(present_.of(index), graph_.type(drawn).dtype)});
+    if (core_.stand_ins[index].requires_grad) drawn = core_.builder.one("where", {yes, drawn, core_.builder.cast(core_.present.of(index), core_.graph.type(drawn).dtype)});
   return drawn;
 }
 
@@ -217,9 +217,9 @@ std::vector<ir::ValueId> OpaqueCalls::add_node(const std::string& target, std::s
     if (core_.random_token) values.push_back(*core_.random_token);
     types.push_back(ir::Type::token());
   }
-  const NodeId node = graph_.add_node("opaque", std::move(values), {{"handle", ir::Dim(call->handle())}, {"target", target}}, std::move(types));
+  const NodeId node = core_.graph.add_node("opaque", std::move(values), {{"handle", ir::Dim(call->handle())}, {"target", target}}, std::move(types));
   calls_.push_back(std::move(call));
-  std::vector<ir::ValueId> results = graph_.node(node).results;
+  std::vector<ir::ValueId> results = core_.graph.node(node).results;
   if (use.random) {
     core_.random_token = results.back();
     results.pop_back();
@@ -235,8 +235,8 @@ std::vector<ir::ValueId> OpaqueCalls::add_node(const std::string& target, std::s
 /// that of a single channel in channels-last order, which is row-major too (dropout).
 Ref OpaqueCalls::with_strides_of_draw(Ref answer, PyObject* callable, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
   if (!results_.lie_unusually(operands)) return answer;
-  const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
-  return with_strides_of_cpu(std::move(answer), stand_ins_, callable, twin_args.get(), twin_kwargs.get(), std::numeric_limits<std::int64_t>::max());
+  const Ref twin_args = core_.stand_ins.with_twins(args), twin_kwargs = kwargs ? core_.stand_ins.with_twins(kwargs) : Ref();
+  return with_strides_of_cpu(std::move(answer), core_.stand_ins, callable, twin_args.get(), twin_kwargs.get(), std::numeric_limits<std::int64_t>::max());
 }
 
 }  // namespace tenon::python

@@ -30,7 +30,7 @@ class OpaqueCalls {
   /// `before_it_may_warn`: as Recorder says.
   OpaqueCalls(RecordedGraph& graph, History& history, KnownValues& known, RecordedTrace& trace, ComputedNumbers& computed, RecordedResults& results, LateSizes& late,
               const Warning& before_it_may_warn)
-      : core_(graph), graph_(graph.graph), builder_(graph.builder), symbols_(graph.symbols), stand_ins_(graph.stand_ins), present_(graph.present),
+      : core_(graph),
         history_(history), trace_(trace), computed_(computed), results_(results), late_(late), before_it_may_warn_(before_it_may_warn), sizes_(graph), twins_(graph, known) {}
 
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
@@ -53,11 +53,6 @@ class OpaqueCalls {
   Ref wrap_late(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands);
 
   RecordedGraph& core_;
-  ir::Graph& graph_;
-  ops::NodeBuilder& builder_;
-  Symbols& symbols_;
-  StandIns& stand_ins_;
-  PresentValues& present_;
   History& history_;
   RecordedTrace& trace_;
   ComputedNumbers& computed_;
