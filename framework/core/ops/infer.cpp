@@ -220,11 +220,10 @@ Interval range(const ir::Graph& graph, const Dim& dim, int extremes_left) {
   constexpr int kLeftForProducts = 3;  // they double what is looked into
   if (extremes_left >= kLeftForProducts && all.least < 0 && all.most > 0) narrow_by_products(graph, dim, extremes_left, all);
   for (const ir::DimTerm& term : dim.terms()) {
-    const bool alone = term.atoms.size() == 1 && (term.coefficient == 1 || term.coefficient == -1);
-    if (!alone || !is_extreme(term.atoms[0])) continue;
+    if (term.atoms.size() != 1 || !is_extreme(term.atoms[0])) continue;
     const ir::DimAtom& atom = term.atoms[0];
     const Dim rest = dim - dim_of(atom) * Dim(term.coefficient);
-    const bool is_above = (atom.op == ir::DimOp::max) == (term.coefficient == 1);  // the whole is not below what either operand would make of it
+    const bool is_above = (atom.op == ir::DimOp::max) == (term.coefficient > 0);  // the whole is not below what either operand would make of it
     for (const Dim& operand : atom.operands) {
       const Interval with = range(graph, rest + operand * Dim(term.coefficient), extremes_left - 1);
       if (is_above) all.least = std::max(all.least, with.least);

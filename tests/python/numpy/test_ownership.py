@@ -31,6 +31,10 @@ m np.nonzero(m)
 m np.argwhere(m)
 m np.flatnonzero(m)
 m np.where(m > 3, m, 0)
+v np.where(v > 1)
+v v.nonzero()
+m np.where(m)
+m m.nonzero()
 m np.select([m > 3, m > 1], [m, -m], 7)
 m np.take(m, [0, 2], axis=1)
 m np.repeat(m, 2, axis=0)
@@ -164,7 +168,7 @@ LAYOUTS = {
     "one row": lambda a: a[:1],
 }
 # The array that nobody has is of as many elements as are found.
-OPEN = ("np.argwhere(m)", "np.flatnonzero(m)")
+OPEN = ("np.argwhere(m)", "np.flatnonzero(m)", "np.where(v > 1)", "v.nonzero()", "np.where(m)", "m.nonzero()")
 
 
 def arrays_in(result):

@@ -114,6 +114,15 @@ def test_a_crop_of_varying_size_that_is_resized():
     check(resized_crop, lambda draw: (IMAGE,), 8)
 
 
+@pytest.mark.parametrize("flat", [lambda y: y.reshape(-1) * 2, lambda y: y.reshape(y.shape[0], -1) + 1, lambda y: y.reshape(-1, y.shape[-1]).sum(0)], ids=["whole", "behind", "before"])
+@pytest.mark.parametrize("data", [IMAGE, PICTURE[:, :, 0].copy()], ids=["torch", "numpy"])
+def test_parts_of_varying_size_made_flat(data, flat):
+    def part(x, i, j, h, w):
+        return flat(x[..., i : i + h, j : j + w])
+
+    check(part, lambda draw: (data, draw.randint(0, 9), draw.randint(0, 9), draw.randint(4, 30), draw.randint(4, 30)), 6)
+
+
 @pytest.mark.parametrize("data", [LINE, ROW], ids=["torch", "numpy"])
 def test_slices_whose_bounds_vary(data):
     def places(low, high):

@@ -36,6 +36,7 @@ SourceId Heap::source_of(PyObject* object) const {
 void Heap::make_known(PyObject* object, SourceId source) {
   if (const auto hidden = hidden_.find(object); hidden != hidden_.end()) throw GraphBreak(hidden->second);
   const bool found = known_.try_emplace(object, Known{Ref::borrow(object), source, {}}).second;
+  if (found) known_at_.emplace(source.value, object);
   if (found && written_types_.contains(Py_TYPE(object))) guards_.add_distinct(source);
 }
 
@@ -111,6 +112,7 @@ Ref Heap::enter_tensor(SourceId source, PyObject* object) {
   inputs_.push_back(source);
   reals_[stand_in.get()] = object;
   known_.emplace(object, Known{Ref::borrow(object), source, stand_in});
+  known_at_.emplace(source.value, object);
   return stand_in;
 }
 

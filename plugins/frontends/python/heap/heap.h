@@ -229,6 +229,7 @@ class Heap {
   GuardSet& guards_;
   TypeTable types_;
   std::unordered_map<PyObject*, Known> known_;
+  std::unordered_map<std::uint32_t, PyObject*> known_at_;  // by source
   /// Addresses, not references: finalizers must run when the program drops an object. An address that is used again belongs to an
   /// object made later in the same capture, because older objects keep theirs: it is born here too.
   std::unordered_map<PyObject*, std::size_t> born_;

@@ -50,9 +50,8 @@ void Heap::require_no_branch(const char* what) const {
 }
 
 PyObject* Heap::known_at(SourceId source) const {
-  for (const auto& [object, known] : known_)
-    if (known.source == source) return object;
-  return nullptr;
+  const auto found = known_at_.find(source.value);
+  return found == known_at_.end() ? nullptr : found->second;
 }
 
 // A later call must not write what is read here under another name. One guard holds all apart, as there are far more pairs.

@@ -108,7 +108,7 @@ Ref OpCalls::record(PyObject* callable, const ForeignFunction& function, PyObjec
     if (!result && !random && function.op && function.op->body) return opaque_.record_late(callable, function, args, kwargs, operands);
     if (!result || random || !writes.all.empty()) late_.refuse(operands);
     const Ref wrapped = late_.wrap(function, kwargs, *result, operands, first_node);
-    if (function.flavour == ops::Flavour::numpy && function.composite) late_.find_hidden_bases(wrapped.get(), callable, args, kwargs);
+    if (function.flavour == ops::Flavour::numpy && (function.composite || function.has(Trait::finds_places))) late_.find_hidden_bases(wrapped.get(), callable, args, kwargs);
     trace_.add(callable, function, args, kwargs, wrapped, first_node);
     return wrapped;
   }
