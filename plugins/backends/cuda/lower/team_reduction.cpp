@@ -76,36 +76,41 @@ BlockEmitter::Carried BlockEmitter::of_warp(const Stage& stage, Carried values) 
   return values;
 }
 
-/// Each thread leaves its values in memory, lane by lane, and combines those of its team.
+/// Each thread leaves its values in memory, lane by lane; then those of half of the team take in those of the other half, until one has all.
 BlockEmitter::Carried BlockEmitter::of_column(const Stage& stage, const Carried& values) {
-  const unsigned lanes = schedule_.lanes;
+  const unsigned lanes = schedule_.lanes, side_by_side = kBlock / schedule_.team;
   Value* memory = isa_.shared_memory(b_, std::size_t{kBlock} * lanes * values.size());
-  Value* column = ir_.CreateURem(ir_.CreateZExt(isa_.thread_number(b_), ir_.getInt64Ty()), ir_.getInt64(kBlock / kColumnTeam));
+  Value* column = ir_.CreateURem(ir_.CreateZExt(isa_.thread_number(b_), ir_.getInt64Ty()), ir_.getInt64(side_by_side));
   const auto place = [&](Value* row, std::size_t number) {
-    Value* thread = ir_.CreateAdd(ir_.CreateMul(row, ir_.getInt64(kBlock / kColumnTeam)), column);
+    Value* thread = ir_.CreateAdd(ir_.CreateMul(row, ir_.getInt64(side_by_side)), column);
     return ir_.CreateGEP(ir_.getInt64Ty(), memory, ir_.CreateAdd(thread, ir_.getInt64(number * kBlock)));
   };
-  const auto lane_of = [&](Value* v, unsigned lane) { return lanes == 1 ? v : ir_.CreateExtractElement(v, lane); };
-  if (has_shared_) isa_.meet(b_);  // all have read what a stage before left there
-  has_shared_ = true;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    for (unsigned lane = 0; lane < lanes; ++lane) ir_.CreateStore(as_bits(lane_of(values[i], lane), 64), place(thread_, i * lanes + lane));
-  isa_.meet(b_);
-  Carried total;
-  for (unsigned row = 0; row < kColumnTeam; ++row) {
-    Carried part;
+  const auto store = [&](Value* row, const Carried& all) {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      for (unsigned lane = 0; lane < lanes; ++lane) ir_.CreateStore(as_bits(lanes == 1 ? all[i] : ir_.CreateExtractElement(all[i], lane), 64), place(row, i * lanes + lane));
+  };
+  const auto load = [&](Value* row) {
+    Carried all;
     for (std::size_t i = 0; i < values.size(); ++i) {
       llvm::Type* type = values[i]->getType();
-      Value* all = lanes == 1 ? nullptr : llvm::PoisonValue::get(type);
+      Value* vector = lanes == 1 ? nullptr : llvm::PoisonValue::get(type);
       for (unsigned lane = 0; lane < lanes; ++lane) {
-        Value* one = from_bits(ir_.CreateLoad(ir_.getInt64Ty(), place(ir_.getInt64(row), i * lanes + lane)), type->getScalarType());
-        all = all ? ir_.CreateInsertElement(all, one, lane) : one;
+        Value* one = from_bits(ir_.CreateLoad(ir_.getInt64Ty(), place(row, i * lanes + lane)), type->getScalarType());
+        vector = vector ? ir_.CreateInsertElement(vector, one, lane) : one;
       }
-      part.push_back(all);
+      all.push_back(vector);
     }
-    total = row == 0 ? part : combined(stage, total, part);
+    return all;
+  };
+  if (has_shared_) isa_.meet(b_);  // all have read what a stage before left there
+  has_shared_ = true;
+  store(thread_, values);
+  for (unsigned half = schedule_.team / 2; half > 0; half /= 2) {
+    isa_.meet(b_);
+    where(ir_.CreateICmpULT(thread_, ir_.getInt64(half)), [&] { store(thread_, combined(stage, load(thread_), load(ir_.CreateAdd(thread_, ir_.getInt64(half))))); });
   }
-  return total;
+  isa_.meet(b_);
+  return load(ir_.getInt64(0));
 }
 
 /// Each warp leaves its values in memory, and each thread combines those of all warps.

@@ -19,8 +19,9 @@ using ir::SymbolId;
 
 namespace {
 
-/// Points of a column up to which one thread has it, and of a row; and threads that fill a card, so that no team is needed.
-constexpr std::int64_t kColumnOfThread = 16, kRowOfThread = 8, kManyThreads = 64 * 1024;
+/// Points of a column up to which one thread has it, and of a row; threads that fill a card, so that no team is needed, and half of them. Points
+/// of a column from which a large team shares it.
+constexpr std::int64_t kColumnOfThread = 16, kRowOfThread = 8, kManyThreads = 64 * 1024, kSomeThreads = kManyThreads / 2, kLongColumn = 128;
 /// Iterations from which a loop of a tile is worth it.
 constexpr std::int64_t kTileLoop = 16;
 
@@ -148,7 +149,10 @@ void share_rows(Schedule& made, const Kernel& kernel, std::span<const std::int64
   const bool keeps_rows = std::ranges::any_of(kernel.buffers, &codegen::Buffer::row);
   if (keeps_rows && last.extent.constant() % made.lanes != 0) made.lanes = 1;  // a row is kept in vectors alone
   made.units = count_of(kernel.outer);
-  made.team = last.extent.is_constant() && last.extent.constant() <= kRowOfWarp ? kWarp : kBlock;
+  const bool small = last.extent.is_constant() && last.extent.constant() <= kRowOfWarp;
+  // A block has a row of one vector a thread where warps of their own would leave the card half empty.
+  const bool few = made.units.is_constant() && made.units.constant() * kWarp < kSomeThreads && last.extent.is_constant() && last.extent.constant() >= std::int64_t{kBlock} * made.lanes;
+  made.team = small && !few ? kWarp : kBlock;
 }
 
 /// What the teams of a block hand each other at a stage, for each lane.
@@ -172,6 +176,10 @@ void share_columns(Schedule& made, const Kernel& kernel, std::span<const std::in
   const Dim points = count_of(kernel.inner);
   const bool few = points.is_constant() && points.constant() <= kColumnOfThread, many = made.units.is_constant() && made.units.constant() >= kManyThreads;
   made.team = few || many || shared_by_stage(kernel) > kSharedBytes ? 1 : kColumnTeam;
+  if (made.team == 1 || !made.units.is_constant() || !points.is_constant() || points.constant() < kLongColumn) return;
+  if (made.units.constant() * kColumnTeam >= kSomeThreads) return;
+  made.team = kLargeColumnTeam;
+  if (made.units.constant() * kLargeColumnTeam < kSomeThreads) made.lanes = 1, made.units = vectors_of(kernel, 1);
 }
 
 std::size_t shared_by_tiles(const Kernel& kernel, std::span<const codegen::OpId> loads) {

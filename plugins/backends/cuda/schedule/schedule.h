@@ -14,8 +14,9 @@ namespace tenon::cuda {
 inline constexpr unsigned kBlock = 256, kWarp = 32;
 /// What a thread reads or writes at once, in bytes.
 inline constexpr unsigned kVectorBytes = 16;
-/// Threads that share a column: each a warp away from the next, so that the threads of a warp stand side by side.
-inline constexpr unsigned kColumnTeam = kBlock / kWarp;
+/// Threads that share a column: each a warp away from the next, so that the threads of a warp stand side by side. And where there are few
+/// columns: those of a block read 32 bytes side by side.
+inline constexpr unsigned kColumnTeam = kBlock / kWarp, kLargeColumnTeam = 32;
 /// The side of a tile that a block transposes, and how far its rows lie apart: one more, so that columns are read from all banks.
 inline constexpr unsigned kTileSide = 32, kTileStride = kTileSide + 1;
 /// Points of a row, where they are known, up to which a warp has it; and up to which a team may keep what it computed of it, in registers.
@@ -30,7 +31,7 @@ struct Schedule {
   enum class Kind { points, rows, columns, tiles };
   Kind kind = Kind::points;
   unsigned lanes = 1;                      // points of the vector, along the last loop
-  unsigned team = 1;                       // threads of a team: 1, a warp, kColumnTeam, or a block
+  unsigned team = 1;                       // threads of a team: 1, a warp, kColumnTeam, kLargeColumnTeam, or a block
   codegen::Dim units;                      // vectors of points, none of which spans two rows of the last loop; or rows; or tiles
   std::size_t across = 0;                  // of tiles: the outer loop that makes the square with the last one
   std::vector<codegen::OpId> transposed;   // of tiles: loads that pass through shared memory

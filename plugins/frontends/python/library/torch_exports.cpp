@@ -51,6 +51,7 @@ TorchExports look_up() {
   exports.take_over = table->take_over;
   exports.current_stream = table->current_stream;
   find(exports.empty_strided, "aoti_torch_empty_strided");
+  find(exports.cuda_stream, "aoti_torch_get_current_cuda_stream");
   find(exports.numbered_stream, "aoti_torch_get_current_stream");
   find(exports.number_of_stream, "aoti_torch_stream_id");
   find(exports.handle_of_stream, "torch_stream_native_handle");

@@ -25,6 +25,8 @@ struct TorchExports {
   int (*take_over)(DLManagedTensorVersioned* tensor, void** object) = nullptr;
   int (*current_stream)(DLDeviceType kind, std::int32_t index, void** stream) = nullptr;
 
+  /// Of the current thread; null is the default stream. Null where this torch has no CUDA.
+  std::int32_t (*cuda_stream)(std::int32_t index, void** stream) = nullptr;
   // Of the process's accelerator. The number 0 is the default stream; each may be null.
   std::int32_t (*numbered_stream)(std::int32_t index, Stream* stream) = nullptr;
   std::int32_t (*number_of_stream)(Stream stream, std::int64_t* number) = nullptr;

@@ -228,7 +228,7 @@ std::optional<DType> TorchLibrary::dtype_of_scalar_type(std::uint8_t number) con
 }
 
 void* torch_symbol(const char* name) noexcept {
-  for (const char* library : {"libtorch_python.so", "libtorch_cpu.so", "libc10.so"}) {
+  for (const char* library : {"libtorch_python.so", "libtorch_cpu.so", "libc10.so", "libtorch_cuda.so"}) {
     void* handle = dlopen(library, RTLD_NOLOAD | RTLD_LAZY);
     if (!handle) continue;
     void* symbol = dlsym(handle, name);

@@ -86,6 +86,7 @@ void* stream_of_accelerator(const TorchDevice& device) {
 /// DLPack's table gives null for the default stream, and for devices of which it knows no streams.
 void* current_stream(void* context, DLDevice id) {
   void* stream = nullptr;
+  if (id.device_type == kDLCUDA && torch_exports().cuda_stream && torch_exports().cuda_stream(id.device_id, &stream) == 0) return stream;
   if (torch_exports().current_stream(id.device_type, id.device_id, &stream) == 0 && stream) return stream;
   return stream_of_accelerator(*static_cast<const TorchDevice*>(context));
 }
