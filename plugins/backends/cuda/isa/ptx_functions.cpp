@@ -3,6 +3,8 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include "core/base/error.h"
+#include "isa/float_functions.h"
+#include "scalars/log_gamma.h"
 
 namespace tenon::cuda {
 
@@ -100,19 +102,43 @@ bool is_function(P p) { return (p >= P::exp && p <= P::lgamma) || p == P::remain
 
 bool has_function(P p, DType dtype) {
   if (is_int(dtype) || dtype == DType::b8) return p != P::lgamma;  // integers have remainders and powers, and no functions
-  if (dtype != DType::f32) return false;
-  return p == P::exp || p == P::log || p == P::tanh || p == P::sin || p == P::cos || p == P::erf;
+  if (dtype == DType::f32) return true;
+  return dtype == DType::f64 && p != P::sin && p != P::cos && p != P::tan && p != P::erf && p != P::erfc && p != P::pow && p != P::lgamma;
 }
 
-Value* emit_ptx_function(LaneBuilder& b, P p, Value* x) {
-  if (p == P::erf) return erf_f32(b, x);
-  TENON_CHECK(p == P::sin || p == P::cos, "{} has no code for this target", ops::name_of(p));
-  llvm::Function* function = circular_of(b, p);
-  auto* lanes = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
-  if (!lanes) return b.ir.CreateCall(function, {x});
+namespace {
+
+/// A function of the module, lane by lane.
+Value* called(LaneBuilder& b, llvm::Function* function, std::initializer_list<Value*> arguments) {
+  auto* lanes = llvm::dyn_cast<llvm::FixedVectorType>((*arguments.begin())->getType());
+  if (!lanes) return b.ir.CreateCall(function, llvm::ArrayRef(arguments.begin(), arguments.size()));
   Value* all = llvm::PoisonValue::get(lanes);
-  for (std::uint64_t i = 0; i < lanes->getNumElements(); ++i) all = b.ir.CreateInsertElement(all, b.ir.CreateCall(function, {b.ir.CreateExtractElement(x, i)}), i);
+  for (std::uint64_t i = 0; i < lanes->getNumElements(); ++i) {
+    llvm::SmallVector<Value*, 2> of_lane;
+    for (Value* argument : arguments) of_lane.push_back(b.ir.CreateExtractElement(argument, i));
+    all = b.ir.CreateInsertElement(all, b.ir.CreateCall(function, of_lane), i);
+  }
   return all;
+}
+
+}  // namespace
+
+Value* emit_ptx_function(LaneBuilder& b, P p, Value* x, Value* y) {
+  switch (p) {
+    case P::erf: return erf_f32(b, x);
+    case P::erfc: return erfc_f32(b, x);
+    case P::lgamma: return codegen::log_gamma_f32(b, x);
+    case P::pow: return pow_f32(b, x, y);
+    case P::atan2: return atan2_by_formula(b, x, y);
+    case P::fmod: return called(b, fmod_function(b, x->getType()->getScalarType()), {x, y});
+    case P::sin:
+    case P::cos: return called(b, circular_of(b, p), {x});
+    case P::tan: return b.ir.CreateFDiv(called(b, circular_of(b, P::sin), {x}), called(b, circular_of(b, P::cos), {x}));
+    default: break;
+  }
+  Value* result = function_by_formula(b, p, x);
+  TENON_CHECK(result, "{} has no code for this target", ops::name_of(p));
+  return result;
 }
 
 }  // namespace tenon::cuda

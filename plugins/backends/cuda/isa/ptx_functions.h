@@ -10,7 +10,7 @@ bool is_function(ops::Primitive p);
 /// Whether there is code for it.
 bool has_function(ops::Primitive p, DType dtype);
 
-/// Emits one that the shared code does not have: sin, cos, erf in float32, of a value or of lanes.
-llvm::Value* emit_ptx_function(codegen::LaneBuilder& b, ops::Primitive p, llvm::Value* x);
+/// Emits one that the shared code does not have, of values or of lanes; `y` is the second argument of those that have two.
+llvm::Value* emit_ptx_function(codegen::LaneBuilder& b, ops::Primitive p, llvm::Value* x, llvm::Value* y);
 
 }  // namespace tenon::cuda

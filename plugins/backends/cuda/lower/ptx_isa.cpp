@@ -28,7 +28,7 @@ void PtxIsa::begin(LaneBuilder& b) const {
 
 void PtxIsa::declare(llvm::Function& function) const { function.addFnAttr(llvm::Attribute::NoUnwind); }
 
-Value* PtxIsa::function(LaneBuilder& b, ops::Primitive p, Value* x, Value*) const { return emit_ptx_function(b, p, x); }
+Value* PtxIsa::function(LaneBuilder& b, ops::Primitive p, Value* x, Value* y) const { return emit_ptx_function(b, p, x, y); }
 
 llvm::Function* PtxIsa::make_kernel(LaneBuilder& b, const codegen::Kernel& kernel, const Schedule& schedule, const std::string& name) const {
   auto& context = b.ir.getContext();
