@@ -129,6 +129,7 @@ def network() -> torch.nn.Module:
 
 def costs() -> None:
     tenon.reset()
+    print(f"torch.empty: {microseconds(lambda: torch.empty(1, device=D)):.2f} us", flush=True)
     for size in (1, 4096 * 4096):
         x = torch.ones(size, device=D)
         compiled = tenon.compile(lambda x: x + 1)
