@@ -11,7 +11,8 @@ DIFFERENTIATED = Walk(
     "gradients",
     """An entry counts as its worst case: a sample in float64 as it is given, or
 with its operands at kinks, ties, and ends of ranges. *native* has torch's gradient; *opaque* has a node that another library runs, which has none;
-*refused* says why it has none, or is no single graph; *wrong* differs from torch.autograd.""",
+*refused* says why it has none, or is no single graph; *wrong* differs from torch.autograd. What torch itself leaves open is no case: `LEFT_OPEN` in
+`gradients.py`, with a reason each.""",
     " --gradients",
 )
 

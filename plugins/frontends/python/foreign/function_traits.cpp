@@ -132,9 +132,9 @@ constexpr Row kTable[] = {
     // ---- what depends on the state of the program
     {Trait::random_by_dropout, Of::torch, "scaled_dot_product_attention"},
     {Trait::random_in_training, Of::torch, "lstm gru rnn_tanh rnn_relu"},
-    {Trait::draws_and_computes, Of::functions_of_torch,
+    {Trait::has_gradient_in_python, Of::functions_of_torch,
      "dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout feature_alpha_dropout_ rrelu "
-     "scaled_dot_product_attention"},
+     "scaled_dot_product_attention lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _weight_norm norm_except_dim"},
     {Trait::draws_of_no_slope, Of::torch, "bernoulli normal poisson binomial"},
     {Trait::minds_determinism, Of::torch,
      "empty empty_like empty_strided empty_permuted new_empty new_empty_strided put put_ max_unpool2d max_unpool3d"},

@@ -74,7 +74,7 @@ enum class Trait : std::uint8_t {
   // what depends on the program's state
   random_in_training,  // takes random numbers where its dropout is not 0 and it trains
   random_by_dropout,   // takes random numbers where its dropout is not 0
-  draws_and_computes,  // takes random numbers, and has a gradient: package/tenon/_drawing.py has it in Python
+  has_gradient_in_python,  // as its op, if it has one, has not: package/tenon/_differentiable.py has the function
   draws_of_no_slope,   // takes random numbers; what it gives has a gradient of zeros by its operands (torch's derivatives.yaml)
   drops_in_training,   // gives its argument outside training, whatever its schema says
   minds_determinism,   // torch refuses it on the CPU, or fills what it makes, where deterministic algorithms are asked for

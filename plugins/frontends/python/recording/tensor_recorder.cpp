@@ -123,13 +123,18 @@ PyObject* TensorRecorder::written_in_python(PyObject* callable) {
 
 Ref TensorRecorder::differentiable(PyObject* callable, std::span<const Ref> arguments) {
   const ForeignFunction& function = foreign_function(callable);
-  if (!function.has(Trait::draws_and_computes)) return {};
+  if (!function.has(Trait::has_gradient_in_python)) return {};
   std::vector<StandIns::Index> operands;
-  for (const Ref& argument : arguments)
-    if (const auto index = core_.stand_ins.find(argument.get())) operands.push_back(*index);
+  const auto note = [&](PyObject* object) {
+    if (const auto index = core_.stand_ins.find(object)) operands.push_back(*index);
+  };
+  for (const Ref& argument : arguments) {
+    note(argument.get());
+    for (Py_ssize_t i = 0; PyTuple_Check(argument.get()) && i < PyTuple_GET_SIZE(argument.get()); ++i) note(PyTuple_GET_ITEM(argument.get(), i));
+  }
   const auto is_followed = [&](StandIns::Index index) { return core_.stand_ins[index].device.is_host() && !is_complex(core_.stand_ins[index].dtype); };
   if (!history_.tracks(operands) || !std::ranges::all_of(operands, is_followed)) return {};
-  return checked(PyObject_GetAttrString(checked(imported("tenon._drawing")).get(), std::string(function.last_word()).c_str()));
+  return checked(PyObject_GetAttrString(checked(imported("tenon._differentiable")).get(), std::string(function.last_word()).c_str()));
 }
 
 Recorder::Pieces TensorRecorder::pieces_of(PyObject* callable) {

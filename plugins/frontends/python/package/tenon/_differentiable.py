@@ -1,7 +1,7 @@
-"""Functions of torch that draw random numbers and compute with them, in Python: a capture follows it, so that what is computed has a gradient.
+"""Functions that torch writes in C and that no op has a gradient for, in Python: a capture follows it where a gradient is wanted.
 
-They draw as ATen's kernels for the CPU do, in the same order (aten/src/ATen/native/Dropout.cpp, Activation.cpp and
-transformers/attention.cpp). ``NotImplemented`` is for calls that only the original makes.
+They compute, and draw random numbers, as ATen does on the CPU, in the same order (aten/src/ATen/native: Dropout.cpp, Activation.cpp,
+transformers/attention.cpp, RNN.cpp, WeightNorm.cpp). ``NotImplemented`` is for calls that only the original makes.
 """
 from __future__ import annotations
 
@@ -111,3 +111,44 @@ def scaled_dot_product_attention(
         scores = scores + attn_mask
     weights = dropout(torch._safe_softmax(scores, -1), dropout_p, True)
     return torch.matmul(weights, value).to(dtype)
+
+
+def lstm_cell(input: torch.Tensor, hx: Any, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
+    hidden, cell = hx
+    if w_hh.size(1) != cell.size(1):
+        return NotImplemented  # projections
+    entry, forget, candidate, exit = (_linear(hidden, w_hh, b_hh) + _linear(input, w_ih, b_ih)).chunk(4, 1)
+    cell = forget.sigmoid() * cell + entry.sigmoid() * candidate.tanh()
+    return exit.sigmoid() * cell.tanh(), cell
+
+
+def gru_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
+    reset, update, candidate = _linear(input, w_ih, b_ih).chunk(3, 1)
+    reset_of_state, update_of_state, candidate_of_state = _linear(hx, w_hh, b_hh).chunk(3, 1)
+    new = (candidate + (reset_of_state + reset).sigmoid() * candidate_of_state).tanh()
+    return (hx - new) * (update_of_state + update).sigmoid() + new
+
+
+def rnn_tanh_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
+    return (_linear(hx, w_hh, b_hh) + _linear(input, w_ih, b_ih)).tanh()
+
+
+def rnn_relu_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
+    return (_linear(hx, w_hh, b_hh) + _linear(input, w_ih, b_ih)).relu()
+
+
+def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
+    return torch.nn.functional.linear(x, weight, bias)
+
+
+def _weight_norm(v: torch.Tensor, g: torch.Tensor, dim: int = 0) -> Any:
+    return v * (g / norm_except_dim(v, 2, dim))
+
+
+def norm_except_dim(v: torch.Tensor, pow: int = 2, dim: int = 0) -> Any:
+    if dim == -1:
+        return v.norm(pow)
+    if v.dim() < 1 or not 0 <= dim < v.dim():
+        return NotImplemented
+    size = v.size(dim)
+    return v.transpose(0, dim).reshape(size, -1).norm(pow, 1).reshape((1,) * dim + (size,) + (1,) * (v.dim() - dim - 1))
