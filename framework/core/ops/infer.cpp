@@ -1,8 +1,10 @@
 #include "core/ops/infer.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <optional>
+#include <unordered_map>
 
 #include "core/ir/printer.h"
 #include "core/ops/size_questions.h"
@@ -64,38 +66,6 @@ Interval product(Interval a, Interval b) {
 Interval sum(Interval a, Interval b) {
   return {saturate(static_cast<__int128>(a.least) + b.least), saturate(static_cast<__int128>(a.most) + b.most)};
 }
-
-Interval atom_range(const ir::Graph& graph, const ir::DimAtom& atom) {
-  if (atom.op == ir::DimOp::symbol) {
-    if (atom.symbol.value >= graph.symbols().size()) return {0, INT64_MAX};
-    const ir::SymbolInfo& info = graph.symbols()[atom.symbol.value];
-    return {info.min, info.max};
-  }
-  const Interval a = range(graph, atom.operands[0]), b = range(graph, atom.operands[1]);
-  switch (atom.op) {
-    case ir::DimOp::min: return {std::min(a.least, b.least), std::min(a.most, b.most)};
-    case ir::DimOp::max: return {std::max(a.least, b.least), std::max(a.most, b.most)};
-    case ir::DimOp::mod: return b.least > 0 ? Interval{0, b.most - 1} : Interval{INT64_MIN, INT64_MAX};
-    default: break;
-  }
-  if (b.least <= 0) return {INT64_MIN, INT64_MAX};
-  const auto divided = [](std::int64_t x, std::int64_t y) { return x >= 0 ? x / y : -((-(x + 1)) / y) - 1; };
-  return {a.least >= 0 ? divided(a.least, b.most) : divided(a.least, b.least),
-          a.most >= 0 ? divided(a.most, b.least) : divided(a.most, b.most)};
-}
-
-/// The range by those of the terms, as if they had nothing to do with each other.
-Interval range_of_terms(const ir::Graph& graph, const Dim& dim) {
-  Interval total{dim.offset(), dim.offset()};
-  for (const ir::DimTerm& term : dim.terms()) {
-    Interval part{term.coefficient, term.coefficient};
-    for (const ir::DimAtom& atom : term.atoms) part = product(part, atom_range(graph, atom));
-    total = sum(total, part);
-  }
-  return total;
-}
-
-Interval range(const ir::Graph& graph, const Dim& dim, int extremes_left);
 
 /// A symbol that stands in each term; none where there are less than two.
 SymbolId common_factor(const Dim& dim) {
@@ -183,61 +153,110 @@ std::vector<ir::DimAtom> extremes_in_products(const Dim& dim) {
   return found;
 }
 
-/// Narrows a range by extremes within products whose other factors have a known sign: (max(a, b) - a) * size is at least 0 where the size is.
-void narrow_by_products(const ir::Graph& graph, const Dim& dim, int extremes_left, Interval& all) {
-  for (const ir::DimAtom& atom : extremes_in_products(dim)) {
-    try {
-      const Dim times = multiplier_of(atom, dim), rest = dim - times * dim_of(atom);
-      const Interval sign = range(graph, times, extremes_left - 1);
-      if (sign.least < 0 && sign.most > 0) continue;
-      const bool is_above = (atom.op == ir::DimOp::max) == (sign.least >= 0);  // the whole is not below what either operand would make of it
-      for (const Dim& operand : atom.operands) {
-        const Interval with = range(graph, rest + operand * times, extremes_left - 1);
-        if (is_above) all.least = std::max(all.least, with.least);
-        else all.most = std::min(all.most, with.most);
+/// Finds the range of an expression by those of its parts. What it finds is kept, as parts come again and again, and after so many of them it goes by
+/// terms alone.
+class RangeFinder {
+ public:
+  explicit RangeFinder(const ir::Graph& graph) : graph_(graph) {}
+
+  Interval find(const Dim& dim) { return find(dim, kMostExtremes); }
+
+ private:
+  static constexpr int kMostExtremes = 4;     // looked into within each other
+  static constexpr int kLeftForProducts = 4;  // as long as so many are left, those in products too
+  static constexpr std::size_t kMostParts = 400;
+
+  struct Hash {
+    std::size_t operator()(const Dim& dim) const { return dim.hash(); }
+  };
+
+  Interval find(const Dim& dim, int extremes_left) {
+    if (dim.is_constant()) return {dim.constant(), dim.constant()};
+    auto& known = known_[static_cast<std::size_t>(extremes_left)];
+    if (const auto found = known.find(dim); found != known.end()) return found->second;
+    Interval all = by_terms(dim);
+    if (++parts_ <= kMostParts) all = narrowed(dim, extremes_left, all);
+    known.emplace(dim, all);
+    return all;
+  }
+
+  Interval of_atom(const ir::DimAtom& atom) {
+    if (atom.op == ir::DimOp::symbol) {
+      if (atom.symbol.value >= graph_.symbols().size()) return {0, INT64_MAX};
+      const ir::SymbolInfo& info = graph_.symbols()[atom.symbol.value];
+      return {info.min, info.max};
+    }
+    const Interval a = find(atom.operands[0]), b = find(atom.operands[1]);
+    switch (atom.op) {
+      case ir::DimOp::min: return {std::min(a.least, b.least), std::min(a.most, b.most)};
+      case ir::DimOp::max: return {std::max(a.least, b.least), std::max(a.most, b.most)};
+      case ir::DimOp::mod: return b.least > 0 ? Interval{0, b.most - 1} : Interval{INT64_MIN, INT64_MAX};
+      default: break;
+    }
+    if (b.least <= 0) return {INT64_MIN, INT64_MAX};
+    const auto divided = [](std::int64_t x, std::int64_t y) { return x >= 0 ? x / y : -((-(x + 1)) / y) - 1; };
+    return {a.least >= 0 ? divided(a.least, b.most) : divided(a.least, b.least),
+            a.most >= 0 ? divided(a.most, b.least) : divided(a.most, b.most)};
+  }
+
+  /// By the ranges of the terms, as if they had nothing to do with each other.
+  Interval by_terms(const Dim& dim) {
+    Interval total{dim.offset(), dim.offset()};
+    for (const ir::DimTerm& term : dim.terms()) {
+      Interval part{term.coefficient, term.coefficient};
+      for (const ir::DimAtom& atom : term.atoms) part = product(part, of_atom(atom));
+      total = sum(total, part);
+    }
+    return total;
+  }
+
+  /// By what a summand that is the least or the greatest of two has to do with the others: max(a, b) - a is at least a - a.
+  Interval narrowed(const Dim& dim, int extremes_left, Interval all) {
+    if (extremes_left == 0) return all;
+    const auto both = [&](const Interval& other) { all = {std::max(all.least, other.least), std::min(all.most, other.most)}; };
+    if (const SymbolId factor = common_factor(dim)) both(product(of_atom({ir::DimOp::symbol, factor, {}}), find(floor_div(dim, Dim::symbol(factor)), extremes_left - 1)));
+    if (const auto other = with_remainder(dim)) both(find(*other, extremes_left - 1));
+    if (const auto other = without_division(dim)) both(divided(find(other->first, extremes_left - 1), other->second));
+    if (dim.terms().size() + (dim.offset() != 0) < 2) return all;
+    for (const ir::DimTerm& term : dim.terms())
+      if (term.atoms.size() == 1 && is_extreme(term.atoms[0])) narrow_by(term.atoms[0], Dim(term.coefficient), dim - dim_of(term.atoms[0]) * Dim(term.coefficient), extremes_left, all);
+    if (extremes_left >= kLeftForProducts && all.least < 0 && all.most > 0) narrow_by_products(dim, extremes_left, all);
+    return all;
+  }
+
+  /// (max(a, b) - a) * size is at least 0 where the size is.
+  void narrow_by_products(const Dim& dim, int extremes_left, Interval& all) {
+    for (const ir::DimAtom& atom : extremes_in_products(dim)) {
+      try {
+        const Dim times = multiplier_of(atom, dim);
+        narrow_by(atom, times, dim - times * dim_of(atom), extremes_left, all);
+      } catch (const Exception&) {  // larger than expressions may be
       }
-    } catch (const Exception&) {  // larger than expressions may be
     }
   }
-}
 
-/// Narrows the range by what a summand that is the least or the greatest of two has to do with the others: max(a, b) - a is at least a - a.
-Interval range(const ir::Graph& graph, const Dim& dim, int extremes_left) {
-  Interval all = range_of_terms(graph, dim);
-  if (const SymbolId factor = common_factor(dim); factor && extremes_left > 0) {
-    const Interval parts = product(atom_range(graph, {ir::DimOp::symbol, factor, {}}), range(graph, floor_div(dim, Dim::symbol(factor)), extremes_left - 1));
-    all = {std::max(all.least, parts.least), std::min(all.most, parts.most)};
-  }
-  if (const auto other = extremes_left > 0 ? with_remainder(dim) : std::nullopt) {
-    const Interval with = range(graph, *other, extremes_left - 1);
-    all = {std::max(all.least, with.least), std::min(all.most, with.most)};
-  }
-  if (const auto other = extremes_left > 0 ? without_division(dim) : std::nullopt) {
-    const Interval with = divided(range(graph, other->first, extremes_left - 1), other->second);
-    all = {std::max(all.least, with.least), std::min(all.most, with.most)};
-  }
-  if (extremes_left == 0 || dim.terms().size() + (dim.offset() != 0) < 2) return all;
-  constexpr int kLeftForProducts = 3;  // they double what is looked into
-  if (extremes_left >= kLeftForProducts && all.least < 0 && all.most > 0) narrow_by_products(graph, dim, extremes_left, all);
-  for (const ir::DimTerm& term : dim.terms()) {
-    if (term.atoms.size() != 1 || !is_extreme(term.atoms[0])) continue;
-    const ir::DimAtom& atom = term.atoms[0];
-    const Dim rest = dim - dim_of(atom) * Dim(term.coefficient);
-    const bool is_above = (atom.op == ir::DimOp::max) == (term.coefficient > 0);  // the whole is not below what either operand would make of it
-    for (const Dim& operand : atom.operands) {
-      const Interval with = range(graph, rest + operand * Dim(term.coefficient), extremes_left - 1);
+  /// Narrows the range of rest + times * extreme, where the sign of `times` is known.
+  void narrow_by(const ir::DimAtom& extreme, const Dim& times, const Dim& rest, int extremes_left, Interval& all) {
+    const Interval sign = find(times, extremes_left - 1);
+    if (sign.least < 0 && sign.most > 0) return;
+    const bool is_above = (extreme.op == ir::DimOp::max) == (sign.least >= 0);  // the whole is not below what either operand would make of it
+    for (const Dim& operand : extreme.operands) {
+      const Interval with = find(rest + operand * times, extremes_left - 1);
       if (is_above) all.least = std::max(all.least, with.least);
       else all.most = std::min(all.most, with.most);
     }
   }
-  return all;
-}
+
+  const ir::Graph& graph_;
+  std::array<std::unordered_map<Dim, Interval, Hash>, kMostExtremes + 1> known_;  // by extremes left
+  std::size_t parts_ = 0;
+};
 
 }  // namespace
 
 Interval range(const ir::Graph& graph, const Dim& dim) {
-  constexpr int kMostExtremes = 4;  // looked into within each other
-  return range(graph, dim, kMostExtremes);
+  if (dim.is_constant()) return {dim.constant(), dim.constant()};
+  return RangeFinder(graph).find(dim);
 }
 
 Dim at_least(const ir::Graph& graph, const Dim& dim, const Dim& least) {
