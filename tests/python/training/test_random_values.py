@@ -56,6 +56,18 @@ def test_a_probability_that_varies(leaf):
         assert torch.equal(results[1][0], results[0][0]) and torch.equal(results[1][1], results[0][1])
 
 
+@pytest.mark.parametrize("fn", [
+    lambda x: F.dropout(x, torch.tensor(0.5)), lambda x: F.scaled_dot_product_attention(x, x, x, dropout_p=torch.tensor(0.5)), lambda x: F.dropout(x, 1) + F.dropout(x, 0),
+], ids=["tensor", "attention", "ints"])
+def test_a_probability_that_is_no_float(leaf, fn):
+    results = []
+    for run in (fn, tenon.compile(fn)):
+        x = leaf(4, 5, 6)
+        torch.manual_seed(3)
+        results.append((*torch.autograd.grad(run(x).sum(), x), torch.get_rng_state()))
+    torch.testing.assert_close(results[1], results[0])
+
+
 @pytest.mark.parametrize("fn", [lambda x: F.dropout(x, 0.4), lambda x: F.dropout2d(x * 2, 0.4), lambda x: F.alpha_dropout(x, 0.4, True)], ids=["dropout", "dropout2d", "alpha"])
 @pytest.mark.parametrize("layout", [
     lambda x: x.contiguous(memory_format=torch.channels_last), lambda x: x.transpose(1, 3), lambda x: x[:1].expand(4, -1, -1, -1), lambda x: x[..., ::2],

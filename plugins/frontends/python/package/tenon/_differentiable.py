@@ -46,7 +46,7 @@ def feature_alpha_dropout_(input: torch.Tensor, p: float, train: bool) -> Any:
 
 
 def _dropped(input: torch.Tensor, p: float, train: bool, noise_of: Any, in_place: bool, alpha: bool = False) -> Any:
-    if not 0 <= p <= 1:
+    if not _is_number(p) or not 0 <= p <= 1:
         return NotImplemented
     if p == 0 or not train or input.numel() == 0:
         return input
@@ -65,6 +65,11 @@ def _dropped(input: torch.Tensor, p: float, train: bool, noise_of: Any, in_place
     return (input.mul_(noise) if in_place else input.mul(noise)).add_(shift)
 
 
+def _is_number(argument: Any) -> bool:
+    """Not a tensor, which C takes for a number and Python computes with."""
+    return type(argument) is float or type(argument) is int
+
+
 def _noise_of_elements(input: torch.Tensor, kept: float) -> Any:
     return torch.zeros_like(input).bernoulli_(kept)
 
@@ -76,7 +81,7 @@ def _noise_of_features(input: torch.Tensor, kept: float) -> Any:
 
 
 def rrelu(input: torch.Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, generator: Any = None) -> Any:
-    if not training or generator is not None or upper - lower <= 1e-6:
+    if not training or generator is not None or not _is_number(lower) or not _is_number(upper) or upper - lower <= 1e-6:
         return NotImplemented
     _, noise = torch.ops.aten.rrelu_with_noise_functional.default(input.detach(), torch.zeros_like(input), lower, upper, True)
     return input * noise
@@ -92,7 +97,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
-    if not 0 < dropout_p <= 1 or query.dim() < 2 or (is_causal and attn_mask is not None) or query.dtype is not key.dtype or query.dtype is not value.dtype:
+    if not _is_number(dropout_p) or not (scale is None or _is_number(scale)) or not 0 < dropout_p <= 1 or query.dim() < 2 or (is_causal and attn_mask is not None) or query.dtype is not key.dtype or query.dtype is not value.dtype:
         return NotImplemented
     dtype = query.dtype
     if dtype is torch.float16 or dtype is torch.bfloat16:
@@ -142,6 +147,8 @@ def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) ->
 
 
 def _weight_norm(v: torch.Tensor, g: torch.Tensor, dim: int = 0) -> Any:
+    if v.dtype is torch.float16 or v.dtype is torch.bfloat16:
+        return NotImplemented  # computed in float32 as a whole
     return v * (g / norm_except_dim(v, 2, dim))
 
 
