@@ -20,11 +20,12 @@ struct LogName {
 };
 
 /// Every log there is; its position is its bit.
-inline constexpr std::array<LogName, 14> kLogNames = {{
+inline constexpr std::array<LogName, 15> kLogNames = {{
     {"graph_code", "each captured graph, as code"},
     {"graph_breaks", "where and why a capture ended early"},
     {"recompiles", "which guard failed, with the old and the new value"},
     {"guards", "the guards of each capture"},
+    {"autodiff", "the backward of each captured graph, and what is kept for it"},
     {"passes", "each pass: time and changes"},
     {"claims", "which backend takes which nodes, and why others were refused"},
     {"fusion", "what a backend fused, and why not more"},

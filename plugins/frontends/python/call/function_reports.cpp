@@ -3,6 +3,7 @@
 
 #include "python/call/capture_run.h"
 #include "python/call/function_cache.h"
+#include "python/graph/gradient_report.h"
 #include "python/graph/traced_graph.h"
 #include "python/recording/tensor_recorder.h"
 #include "python/session/session.h"
@@ -69,6 +70,12 @@ void FunctionCache::report_capture(CacheEntry& entry) {
       Ref text = checked(render(traced.get()).release());
       log_line(PyUnicode_AsUTF8(text.get()));
     }
+    if (logs().autodiff)
+      for (const BackwardReport& backward : backward_reports(entry.captured())) {
+        log_line(fmt::format("tenon: a backward of {} keeps {} bytes", name_, backward.kept_bytes));
+        for (const std::string& line : backward.kept) log_line("  " + line);
+        log_line(backward.graph);
+      }
     if (logs().guards)
       for (const std::string& guard : entry.segment().guards.describe()) log_line(fmt::format("tenon: guard of {}: {}", name_, guard));
   } catch (const std::exception&) {

@@ -9,6 +9,7 @@
 #include "python/export/export_capture.h"
 #include "python/export/exported_graph.h"
 #include "python/export/flat_call.h"
+#include "python/graph/gradient_report.h"
 #include "python/graph/traced_graph.h"
 #include "python/library/torch_library.h"
 #include "python/module/module.h"
@@ -124,6 +125,11 @@ class Report : public CaptureObserver {
   void captured(CacheEntry& entry) override {
     if (entry.op_count() > 0) checked(PyList_Append(graphs_.get(), make_traced_graph(entry.captured(), name_).get()));
     entries_.emplace_back(&entry);
+    for (const BackwardReport& backward : backward_reports(entry.captured())) {
+      Ref kept = checked(PyList_New(0));
+      for (const std::string& line : backward.kept) checked(PyList_Append(kept.get(), checked(PyUnicode_FromString(line.c_str())).get()));
+      checked(PyList_Append(backwards_.get(), checked(Py_BuildValue("(sOL)", backward.graph.c_str(), kept.get(), static_cast<long long>(backward.kept_bytes))).get()));
+    }
     for (const std::string& guard : entry.segment().guards.describe())
       checked(PyList_Append(guards_.get(), checked(PyUnicode_FromString(guard.c_str())).get()));
     if (entry.segment().stop && !entry.segment().stop->why.raises) failed(entry.segment().stop->why);
@@ -134,7 +140,7 @@ class Report : public CaptureObserver {
   Ref dict(const Ref& result) const {
     Ref times = checked(PyDict_New());
     for (const auto& [phase, seconds] : seconds_) checked(PyDict_SetItemString(times.get(), phase.c_str(), checked(PyFloat_FromDouble(seconds)).get()));
-    return checked(Py_BuildValue("{sOsOsOsOsOsO}", "graphs", graphs_.get(), "breaks", breaks_.get(), "guards", guards_.get(), "compile_times",
+    return checked(Py_BuildValue("{sOsOsOsOsOsOsO}", "graphs", graphs_.get(), "backwards", backwards_.get(), "breaks", breaks_.get(), "guards", guards_.get(), "compile_times",
                                  times.get(), "plans", plans().get(), "result", result.get()));
   }
 
@@ -153,7 +159,7 @@ class Report : public CaptureObserver {
 
   std::string name_;
   std::vector<EntryRef> entries_;
-  Ref graphs_ = checked(PyList_New(0)), breaks_ = checked(PyList_New(0)), guards_ = checked(PyList_New(0));
+  Ref graphs_ = checked(PyList_New(0)), backwards_ = checked(PyList_New(0)), breaks_ = checked(PyList_New(0)), guards_ = checked(PyList_New(0));
   std::map<std::string, double> seconds_;
 };
 

@@ -23,6 +23,7 @@ void apply(const std::string& names) {
     g_logs.graph_breaks |= all || name == "graph_breaks";
     g_logs.recompiles |= all || name == "recompiles";
     g_logs.guards |= all || name == "guards";
+    g_logs.autodiff |= all || name == "autodiff";
     g_logs.fallbacks |= all || name == "fallbacks";
   }
 }

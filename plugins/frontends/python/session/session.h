@@ -30,7 +30,7 @@ Counters& counters();
 
 /// The logs of the frontend that are on.
 struct Logs {
-  bool graph_code = false, graph_breaks = false, recompiles = false, guards = false, fallbacks = false;
+  bool graph_code = false, graph_breaks = false, recompiles = false, guards = false, fallbacks = false, autodiff = false;
 };
 const Logs& logs();
 /// Switches logs, the host's too. False with an exception set for an unknown name.

@@ -36,6 +36,7 @@ def set_logs(
     graph_breaks: bool = False,
     recompiles: bool = False,
     guards: bool = False,
+    autodiff: bool = False,
     passes: bool = False,
     claims: bool = False,
     fusion: bool = False,

@@ -35,6 +35,18 @@ class BreakReason:
 
 
 @dataclasses.dataclass(frozen=True)
+class Backward:
+    """The gradients of some results of a graph: a graph of its own, and what is kept for it from the call to the backward."""
+
+    code: str  # as text of the IR
+    kept: list[str]  # a line a tensor: type, bytes, why
+    kept_bytes: int  # of what the program has not otherwise
+
+    def __str__(self) -> str:
+        return "\n".join([f"keeps {self.kept_bytes} bytes", *(f"  {line}" for line in self.kept), self.code])
+
+
+@dataclasses.dataclass(frozen=True)
 class Explanation:
     """The report of :func:`explain`; ``str()`` of it is for people."""
 
@@ -44,6 +56,7 @@ class Explanation:
     compile_times: dict[str, float]  # seconds by phase
     plans: list[dict[str, Any]]  # of each graph that libtenon runs: steps with their backends, and memory
     result: Any
+    backwards: list[Backward] = dataclasses.field(default_factory=list)
 
     @property
     def graph_count(self) -> int:
@@ -88,6 +101,7 @@ class Explanation:
         parts = [f"Graph Count: {self.graph_count}", f"Graph Break Count: {self.graph_break_count}", f"Op Count: {self.op_count}"]
         parts += [f"Break {i + 1}: {reason}" for i, reason in enumerate(self.break_reasons)]
         parts += [f"Graph {i + 1}:\n{graph.code()}" for i, graph in enumerate(self.graphs)]
+        parts += [f"Backward {i + 1}: {backward}" for i, backward in enumerate(self.backwards)]
         parts.append("Guards:\n" + "\n".join(f"  {guard}" for guard in self.guards))
         parts.append("Compile times: " + ", ".join(f"{phase} {seconds * 1e3:.2f} ms" for phase, seconds in self.compile_times.items()))
         if self.plans:
@@ -120,6 +134,6 @@ def explain(fn: Callable, **options: Any) -> Callable[..., Explanation]:
         found = _tenon.explain_capture(plain, args, kwargs, settings)
         breaks = [BreakReason(b["reason"], b["hint"], [Frame(*frame) for frame in b["stack"]]) for b in found["breaks"]]
         graphs = [Graph(traced) for traced in found["graphs"]]
-        return Explanation(graphs, breaks, list(found["guards"]), dict(found["compile_times"]), list(found["plans"]), found["result"])
+        return Explanation(graphs, breaks, list(found["guards"]), dict(found["compile_times"]), list(found["plans"]), found["result"], [Backward(*b) for b in found["backwards"]])
 
     return report
