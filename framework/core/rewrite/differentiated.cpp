@@ -1,33 +1,23 @@
 #include "core/rewrite/differentiated.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <unordered_map>
 
 #include "core/base/error.h"
+#include "core/ir/printer.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "core/ops/view.h"
 #include "core/rewrite/differentiate.h"
+#include "core/rewrite/id_set.h"
 #include "core/rewrite/rewriter.h"
 
 namespace tenon::rewrite {
 namespace {
-
-/// A set of values or nodes, by id.
-template <class Id>
-class IdSet {
- public:
-  bool has(Id id) const { return id.value < bits_.size() && bits_[id.value]; }
-  bool insert(Id id) {
-    if (has(id)) return false;
-    if (bits_.size() <= id.value) bits_.resize(id.value + 1, false);
-    return bits_[id.value] = true;
-  }
-
- private:
-  std::vector<bool> bits_;
-};
 
 bool is_result(const ir::Graph& graph, ValueId v) { return graph.value(v).kind == ir::ValueKind::result; }
 
@@ -61,6 +51,30 @@ struct Joint {
   std::vector<std::optional<ValueId>> gradients;  // by wanted input
 };
 
+/// What is computed twice by gradients, or by them and the forward, is computed once: gradients of functions are written in what these compute.
+void share_nodes(Joint& joint) {
+  ir::Graph& graph = joint.graph;
+  std::unordered_map<std::string, NodeId> by_text;
+  const std::vector<NodeId> nodes(graph.nodes().begin(), graph.nodes().end());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const ir::Node& node = graph.node(nodes[i]);
+    if (!node.regions.empty() || !is_pure(graph, node)) continue;
+    std::string text(node.op);
+    for (ValueId v : node.operands)
+      text += graph.value(v).kind == ir::ValueKind::literal ? fmt::format(" {}", ir::print_literal(graph, graph.value(v).literal)) : fmt::format(" %{}", v.value);
+    for (const auto& attribute : node.attributes) text += fmt::format(" {}={}", std::string_view(attribute.name), ir::print_attribute(graph, attribute.value));
+    const auto [first, is_new] = by_text.try_emplace(std::move(text), nodes[i]);
+    if (is_new || i < joint.forward_nodes) continue;
+    const std::vector<ValueId> mine = node.results, known = graph.node(first->second).results;
+    if (mine.size() != known.size()) continue;
+    for (std::size_t r = 0; r < mine.size(); ++r) {
+      if (!(graph.type(mine[r]) == graph.type(known[r]))) continue;
+      graph.replace_uses(mine[r], known[r]);
+      std::ranges::replace(joint.gradients, std::optional(mine[r]), std::optional(known[r]));
+    }
+  }
+}
+
 /// `given`: by output, whether it has a gradient; all have one where it is empty.
 Joint with_gradients(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted, const std::vector<bool>& given = {}) {
   Joint joint;
@@ -76,61 +90,9 @@ Joint with_gradients(const ir::Graph& graph, std::span<const std::uint32_t> outp
     if (given.empty() || given[k]) seeds.push_back({of, joint.tangents.back()});
   }
   joint.gradients = differentiate(joint.graph, seeds, joint.wanted);
+  share_nodes(joint);
   return joint;
 }
-
-/// Whether a node may run a second time, and costs about as much as reading what it gives.
-bool is_cheap(const ir::Graph& graph, NodeId id) {
-  const ir::Node& node = graph.node(id);
-  const ops::Op* op = ops::find_op(node.op);
-  if (!op || node.results.size() != 1 || !node.regions.empty() || !is_pure(graph, node) || may_raise(node)) return false;
-  return op->body || op->traits.creates || node.op == "constant" || ops::is_view(graph, id);
-}
-
-/// Which values of the forward the gradients are to read, by a cheap rule: what is computed element by element and is kept for no other reason runs
-/// again. Behind inputs that an update overwrites there are none: they are kept themselves.
-class KeptValues {
- public:
-  explicit KeptValues(const Joint& joint) : graph_(joint.graph) {
-    const auto nodes = graph_.nodes();
-    for (std::size_t i = 0; i < joint.forward_nodes; ++i) {
-      forward_.insert(nodes[i]);
-      if (is_cheap(graph_, nodes[i])) continue;
-      for (ValueId v : graph_.node(nodes[i]).operands) stored_.insert(v);
-    }
-    for (const ir::Output& o : graph_.outputs())
-      if (o.kind == ir::OutputKind::result) stored_.insert(o.value);
-      else if (o.kind == ir::OutputKind::saved) at_hand_.insert(o.value);
-      else overwritten_.insert(o.target);
-    for (const auto& gradient : joint.gradients)
-      if (gradient) need(*gradient);
-    for (std::size_t i = nodes.size(); i-- > 0;)
-      if (again_.has(nodes[i]))
-        for (ValueId v : graph_.node(nodes[i]).operands) need(v);
-  }
-
-  const std::vector<ValueId>& values() const { return values_; }
-
- private:
-  void need(ValueId v) {
-    if (graph_.value(v).kind == ir::ValueKind::literal || !seen_.insert(v)) return;
-    if (keeps(v)) values_.push_back(v);
-    else if (is_result(graph_, v)) again_.insert(graph_.value(v).node);
-  }
-
-  bool keeps(ValueId v) const {
-    if (at_hand_.has(v)) return true;
-    if (!is_result(graph_, v)) return overwritten_.has(v);
-    const NodeId node = graph_.value(v).node;
-    if (!forward_.has(node)) return false;
-    return !is_cheap(graph_, node) || (stored_.has(v) && !ops::is_view(graph_, node) && graph_.node(node).op != "constant");
-  }
-
-  const ir::Graph& graph_;
-  IdSet<NodeId> forward_, again_;
-  IdSet<ValueId> stored_, at_hand_, overwritten_, seen_;  // stored: in memory anyway, since something reads it that is not computed element by element
-  std::vector<ValueId> values_;
-};
 
 /// What the gradients read where some values are kept, and the nodes that run for them.
 class Needed {
@@ -146,6 +108,8 @@ class Needed {
   }
 
   bool runs(NodeId id) const { return runs_.has(id); }
+  /// Whether the value is found by running its node.
+  bool computes(ValueId v) const { return is_result(graph_, v) && !may_keep_.has(v) && runs_.has(graph_.value(v).node); }
   const std::vector<ValueId>& inputs() const { return inputs_; }
   const std::vector<ValueId>& kept() const { return kept_; }
 
@@ -254,8 +218,25 @@ void add_zeros(Joint& joint, const ir::Graph& forward, std::span<const std::uint
 
 /// Adds the gradients of the joint graph to those of a backward graph, as its outputs.
 ir::Graph with_outputs(Copier& backward, const Joint& joint, const Needed& needed, std::vector<std::optional<std::uint32_t>>& gradients) {
-  for (NodeId id : joint.graph.nodes())
-    if (needed.runs(id)) backward.add_node(id);
+  IdSet<NodeId> added;
+  std::vector<NodeId> waiting;
+  const auto nodes = joint.graph.nodes();
+  const auto add = [&](NodeId node) {  // what is computed again comes where it is first read: it needs memory from then on
+    waiting.push_back(node);
+    while (!waiting.empty()) {
+      const NodeId id = waiting.back();
+      const std::size_t before = waiting.size();
+      for (ValueId v : joint.graph.node(id).operands)
+        if (needed.computes(v) && !added.has(joint.graph.value(v).node)) waiting.push_back(joint.graph.value(v).node);
+      if (waiting.size() > before) continue;
+      waiting.pop_back();
+      if (added.insert(id)) backward.add_node(id);
+    }
+  };
+  for (std::size_t i = joint.forward_nodes; i < nodes.size(); ++i)
+    if (needed.runs(nodes[i])) add(nodes[i]);
+  for (const auto& gradient : joint.gradients)
+    if (gradient && needed.computes(*gradient)) add(joint.graph.value(*gradient).node);
   std::vector<ir::Output> outputs;
   for (const auto& gradient : joint.gradients) {
     gradients.push_back(gradient ? std::optional(static_cast<std::uint32_t>(outputs.size())) : std::nullopt);
@@ -265,10 +246,13 @@ ir::Graph with_outputs(Copier& backward, const Joint& joint, const Needed& neede
 }
 
 /// The gradients of some outputs as a graph of its own. What it needs is added to the outputs of the forward.
-BackwardGraph backward_of(ir::Graph& forward, std::vector<std::uint32_t> outputs, std::span<const std::uint32_t> wanted) {
+BackwardGraph backward_of(ir::Graph& forward, std::vector<std::uint32_t> outputs, std::span<const std::uint32_t> wanted, const ChooseKept& choose) {
   Joint joint = with_gradients(forward, outputs, wanted);
   add_zeros(joint, forward, outputs);
-  const Needed needed(joint, KeptValues(joint).values());
+  std::vector<ValueId> gradients;
+  for (const auto& gradient : joint.gradients)
+    if (gradient) gradients.push_back(*gradient);
+  const Needed needed(joint, kept_values({joint.graph, joint.forward_nodes, gradients}, choose));
   BackwardGraph made;
   made.outputs = std::move(outputs);
   Copier backward(joint.graph, forward.name + "_backward");
@@ -291,13 +275,13 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<std::uint32_t> outputs
 
 }  // namespace
 
-DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted) {
+DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted, const ChooseKept& choose) {
   DifferentiatedGraph made;
   made.forward = graph.clone();
   std::vector<ValueId> inputs;
   for (std::uint32_t i : wanted) inputs.push_back(made.forward.inputs()[i]);
   expand_between(made.forward, values_of(made.forward, outputs), inputs);
-  for (std::vector<std::uint32_t>& group : groups_of(made.forward, outputs, inputs)) made.backwards.push_back(backward_of(made.forward, std::move(group), wanted));
+  for (std::vector<std::uint32_t>& group : groups_of(made.forward, outputs, inputs)) made.backwards.push_back(backward_of(made.forward, std::move(group), wanted, choose));
   return made;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
+#include "core/rewrite/kept_values.h"
 
 namespace tenon::rewrite {
 
@@ -30,10 +31,8 @@ struct DifferentiatedGraph {
 };
 
 /// Differentiates the outputs with these numbers, which are floats and no updates, by the inputs with these numbers. What a backward graph needs of the
-/// forward's values it reads, or computes again: what is computed element by element and is kept for no other reason is computed again, from what
-/// sums, sorts, gathers or multiplies, and random values and those of foreign code never are. An input that an update overwrites is kept as it was
-/// before. Throws (unsupported) where an op on the way has no gradient, or is a control op.
-DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted);
+/// forward's values it reads, or computes again (kept_values.h). Throws (unsupported) where an op on the way has no gradient, or is a control op.
+DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted, const ChooseKept& choose = {});
 
 /// The same for gradients of only some of its outputs, and only some of the wanted inputs, from what `whole` reads: its graph has the inputs of that of
 /// `whole`, of which it does not read all. `given`: by output of `whole`; `asked`: by wanted input.

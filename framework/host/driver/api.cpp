@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/abi/struct_size.h"
+#include "host/autodiff/kept_choice.h"
 #include "host/config/given_names.h"
 #include "host/devices/tensor_copy.h"
 #include "host/driver/captured_graph.h"
@@ -147,6 +148,24 @@ int32_t tenon_session_emit(TenonSession* session, const char* event_json) {
     const nlohmann::json event = nlohmann::json::parse(event_json ? event_json : "", nullptr, false);
     TENON_USER_CHECK(event.is_object() && event.contains("kind"), "an event is a JSON object with a \"kind\"; given: {}", event_json ? event_json : "null");
     session_of(session).events.emit(event);
+  });
+}
+
+int32_t tenon_choose_kept(const TenonKeepNetwork* given, uint8_t* kept) {
+  return guarded([&] {
+    TENON_USER_CHECK(given && given->struct_size >= sizeof(TenonKeepNetwork) && kept, "tenon_choose_kept takes a TenonKeepNetwork with its size, and room for the answer");
+    tenon::rewrite::KeepNetwork network;
+    for (std::size_t i = 0, operand = 0; i < given->value_count; ++i) {
+      auto& value = network.values.emplace_back();
+      value.keep = given->keep[i];
+      value.compute = std::min(given->compute[i], tenon::rewrite::KeepNetwork::kNever);
+      value.needed = given->needed[i] != 0;
+      for (; operand < given->operand_ends[i]; ++operand) {
+        TENON_USER_CHECK(given->operands[operand] < given->value_count, "value {} has an operand that is none", i);
+        value.operands.push_back(given->operands[operand]);
+      }
+    }
+    std::ranges::copy(choose_kept(network), kept);
   });
 }
 

@@ -93,6 +93,19 @@ TENON_API int32_t tenon_session_log_enabled(TenonSession* session, const char* c
 TENON_API void tenon_session_log(TenonSession* session, int32_t level, const char* category, const char* text);
 TENON_API int32_t tenon_session_emit(TenonSession* session, const char* event_json);
 
+/* For drivers that differentiate: values that gradients need, what it costs to keep each or to compute it again from its operands, which are needed
+   then, and which of them are needed in any case. Sets by value whether it is kept, so that all costs together are least. */
+typedef struct TenonKeepNetwork {
+  size_t struct_size;
+  size_t value_count;
+  const int64_t* keep;            /* by value */
+  const int64_t* compute;         /* by value; 10^15 or more where it cannot be */
+  const uint8_t* needed;          /* by value */
+  const uint32_t* operand_ends;   /* by value: where its operands end among all */
+  const uint32_t* operands;       /* numbers of values */
+} TenonKeepNetwork;
+TENON_API int32_t tenon_choose_kept(const TenonKeepNetwork* network, uint8_t* kept);
+
 /* Compiles the graph in a session of its own and forgets it, so that what the first compile of a process costs once (loading plugins,
    filling their tables, starting the code generator) has been paid when a program needs it. Counts, logs and stores nothing. Does nothing
    where the flag compile.warm_up is off, where the configuration is in error, or where it names places to look for plugins: those are

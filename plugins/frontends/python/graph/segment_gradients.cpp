@@ -11,6 +11,7 @@
 #include "python/graph/captured_graph.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
+#include "tenon/host.h"
 
 namespace tenon::python {
 namespace {
@@ -161,6 +162,23 @@ GradientNode node_of(const CapturedGraph& captured, const ir::Graph& forward, st
   return node;
 }
 
+/// What the host says is cheapest.
+std::vector<bool> cheapest_to_keep(const rewrite::KeepNetwork& network) {
+  std::vector<std::int64_t> keep, compute;
+  std::vector<std::uint8_t> needed, kept(network.values.size());
+  std::vector<std::uint32_t> ends, operands;
+  for (const rewrite::KeepNetwork::Value& value : network.values) {
+    keep.push_back(value.keep);
+    compute.push_back(value.compute);
+    needed.push_back(value.needed);
+    operands.insert(operands.end(), value.operands.begin(), value.operands.end());
+    ends.push_back(static_cast<std::uint32_t>(operands.size()));
+  }
+  const TenonKeepNetwork given{sizeof(TenonKeepNetwork), network.values.size(), keep.data(), compute.data(), needed.data(), ends.data(), operands.data()};
+  if (tenon_choose_kept(&given, kept.data()) != TENON_OK) throw Exception(error(Code::internal, "{}", tenon_last_error()->text));
+  return {kept.begin(), kept.end()};
+}
+
 std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured) {
   std::vector<std::uint32_t> outputs;
   for (const TensorOutput& tensor : captured.tensors)
@@ -173,7 +191,7 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured) {
     if (captured.inputs[i].requires_grad) made->wanted.push_back(i);
   rewrite::DifferentiatedGraph parts;
   try {
-    parts = rewrite::with_backwards(captured.recording->graph, outputs, made->wanted);
+    parts = rewrite::with_backwards(captured.recording->graph, outputs, made->wanted, cheapest_to_keep);
   } catch (const Exception& failure) {
     throw GraphBreak(fmt::format("no gradient: {}", failure.what()));
   }

@@ -1,0 +1,40 @@
+// Which values of a graph its gradients are to find in memory, and which they compute again.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "core/ir/graph.h"
+
+namespace tenon::rewrite {
+
+/// Values that gradients need, in some order: what it costs to keep one, or to compute it again from its operands, which are needed then. In picoseconds of
+/// this kind of machine; memory has its price too.
+struct KeepNetwork {
+  struct Value {
+    ir::ValueId id;
+    std::int64_t keep = 0, compute = 0;
+    bool needed = false;                  // read by a gradient, whatever else is
+    std::vector<std::uint32_t> operands;  // by number
+  };
+  std::vector<Value> values;
+  static constexpr std::int64_t kNever = 1'000'000'000'000'000;
+};
+
+/// Says by value whether it is kept: the choice that costs least. A value that is neither needed nor read by one that is computed again is not.
+using ChooseKept = std::function<std::vector<bool>(const KeepNetwork&)>;
+
+/// A graph whose first nodes are a forward pass, and whose other nodes give gradients.
+struct GradientsInGraph {
+  const ir::Graph& graph;
+  std::size_t forward_nodes;
+  std::span<const ir::ValueId> gradients;
+};
+
+/// The values to keep; without a choice all that can be is computed again: what is computed element by element. What sums, sorts, gathers or multiplies, and
+/// random values and those of foreign code always are kept; of inputs those that an update overwrites.
+std::vector<ir::ValueId> kept_values(const GradientsInGraph& joint, const ChooseKept& choose);
+
+}  // namespace tenon::rewrite
