@@ -114,6 +114,39 @@ bool is_control(const ir::Node& node) {
   return op && op->traits.control;
 }
 
+/// Says of nodes that run elsewhere than their first choice how many of each op there are, where, and why.
+void tell_fallback(const Assigned& assigned, const PartitionRequest& request, const std::string& backend, const std::map<std::string, std::pair<int, NodeId>>& by_op, const std::string& where) {
+  for (const auto& [op, found] : by_op) {
+    const auto refusals = assigned.assignment.refusals.find(found.second);
+    request.events.emit({{"kind", "fallback"}, {"phase", "claim"}, {"backend", backend}, {"op", op}, {"nodes", found.first},
+                         {"text", fmt::format("{} node{} of {} run {}: {}", found.first, found.first == 1 ? "" : "s", op, where,
+                                              refusals == assigned.assignment.refusals.end() ? "nobody else claims them" : words_of(refusals->second))}});
+  }
+}
+
+/// Says which ops the last backend takes because nobody else did.
+void tell_fallbacks(const Assigned& assigned, const PartitionRequest& request) {
+  std::map<std::string, std::pair<int, NodeId>> by_op;
+  const TenonBackend& last = request.backends.back()->table();
+  for (NodeId n : assigned.graph.nodes()) {
+    const ir::Node& node = assigned.graph.node(n);
+    if (assigned.assignment.taken(n) || reads_constant(node) || is_control(node) || unserved_device(last, assigned.graph, node)) continue;
+    ++by_op.try_emplace(node.op, 0, n).first->second.first;
+  }
+  const std::string& name = request.backends.back()->name();
+  tell_fallback(assigned, request, name, by_op, fmt::format("on '{}'", name));
+}
+
+/// Says who runs what a backend has refused for its cost.
+void tell_prices(const Assigned& assigned, const PartitionRequest& request) {
+  std::map<std::uint32_t, std::map<std::string, std::pair<int, NodeId>>> by_backend;
+  for (const auto& [n, refused] : assigned.assignment.at_a_price) {
+    const std::uint32_t taker = assigned.assignment.taken(n) ? assigned.assignment.backend_of[assigned.assignment.group_of[n.value]] : Assignment::kNobody;
+    if (taker < request.backends.size()) ++by_backend[taker].try_emplace(assigned.graph.node(n).op, 0, n).first->second.first;
+  }
+  for (const auto& [taker, by_op] : by_backend) tell_fallback(assigned, request, request.backends[taker]->name(), by_op, fmt::format("on '{}'", request.backends[taker]->name()));
+}
+
 void give(Assignment& assignment, NodeId n, std::uint32_t backend) {
   assignment.group_of[n.value] = static_cast<std::uint32_t>(assignment.backend_of.size());
   assignment.backend_of.push_back(backend);
@@ -150,31 +183,8 @@ void leave_to_host_memory(Assigned& assigned, const PartitionRequest& request) {
   }
   if (by_op.empty()) return;
   assigned.assignment.group_of.resize(assigned.graph.node_capacity(), Assignment::kNobody);
-  for (const auto& [op, found] : by_op) {
-    const auto refusals = assigned.assignment.refusals.find(found.second);
-    request.events.emit({{"kind", "fallback"}, {"phase", "claim"}, {"backend", request.backends.back()->name()}, {"op", op}, {"nodes", found.first},
-                         {"text", fmt::format("{} node{} of {} run in the host's memory, between copies: {}", found.first, found.first == 1 ? "" : "s", op,
-                                              refusals == assigned.assignment.refusals.end() ? "nobody claims them on their device" : words_of(refusals->second))}});
-  }
+  tell_fallback(assigned, request, request.backends.back()->name(), by_op, "in the host's memory, between copies");
   ask_backends(assigned.assignment, assigned.graph, request, request.backends.size() - 1, request.backends.size(), false);
-}
-
-/// Says which ops the last backend takes because nobody else did.
-void tell_fallbacks(const Assigned& assigned, const PartitionRequest& request) {
-  std::map<std::string, std::pair<int, NodeId>> by_op;
-  const TenonBackend& last = request.backends.back()->table();
-  for (NodeId n : assigned.graph.nodes()) {
-    const ir::Node& node = assigned.graph.node(n);
-    if (assigned.assignment.taken(n) || reads_constant(node) || is_control(node) || unserved_device(last, assigned.graph, node)) continue;
-    auto& [count, first] = by_op.try_emplace(node.op, 0, n).first->second;
-    ++count;
-  }
-  for (const auto& [op, found] : by_op) {
-    const auto refusals = assigned.assignment.refusals.find(found.second);
-    request.events.emit({{"kind", "fallback"}, {"phase", "claim"}, {"backend", request.backends.back()->name()}, {"op", op}, {"nodes", found.first},
-                         {"text", fmt::format("{} node{} of {} run on '{}': {}", found.first, found.first == 1 ? "" : "s", op, request.backends.back()->name(),
-                                              refusals == assigned.assignment.refusals.end() ? "nobody else claims them" : words_of(refusals->second))}});
-  }
 }
 
 /// "model.py:3: ", where the user's line is known.
@@ -318,6 +328,7 @@ Partition partition(ir::Graph graph, const PartitionRequest& request) {
   leave_to_host(assigned);
   check_all_taken(assigned);
   tell_claims(assigned, request);
+  tell_prices(assigned, request);
   std::vector<PlannedGroup> groups = Grouping(assigned).in_order(request);
   return {std::move(assigned.graph), std::move(groups)};
 }

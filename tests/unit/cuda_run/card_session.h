@@ -18,6 +18,7 @@ class CudaSession {
 
   TenonSession* get() const { return session_.get(); }
   TestProgram compile(const std::string& text, const std::string& options = "{}") { return {session_, parse(text), {"cuda"}, options}; }
+  std::vector<std::string> events(const std::string& kind) const { return session_.events(kind); }
   /// The backend of each step of a program.
   static std::vector<std::string> backends(const TestProgram& program) {
     std::vector<std::string> found;

@@ -122,5 +122,8 @@ TEST_CASE("products of real size are refused for what they cost, and run as loop
            "] on cuda:0 = matmul(%x, %y)\n %r: f32[" + n + ", " + n + "] on cuda:0 = relu(%z)\n return %r\n}\n";
   };
   CHECK(CudaSession::backends(session.compile(product(16))) == std::vector<std::string>{"cuda"});
+  CHECK(session.events("fallback").empty());
   CHECK(CudaSession::backends(session.compile(product(512))) == std::vector<std::string>{"cuda", "cuda"});
+  REQUIRE(session.events("fallback").size() == 1);
+  CHECK_THAT(session.events("fallback")[0], Catch::Contains("1 node of matmul run on 'cuda': cuda: cost, "));
 }

@@ -47,8 +47,8 @@ class Driver {
   Driver();
   std::string open();
 
+  int version_ = 0;  // before what opening gives, which sets it
   std::string why_not_;
-  int version_ = 0;
 };
 
 /// Throws the Failure that a code of the driver stands for.

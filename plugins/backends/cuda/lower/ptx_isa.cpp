@@ -19,11 +19,11 @@ constexpr std::int32_t kAllThreads = -1, kWholeWarp = 31;
 
 PtxIsa PtxIsa::of(const std::string& architecture) { return PtxIsa(std::stoi(architecture.substr(architecture.find('_') + 1)) >= 90); }
 
-/// What comes behind may start when there is room, and this waits for all that is before it.
+/// What comes behind may start when this ends, before its memory is written back: earlier starts only take room from it.
 void PtxIsa::begin(LaneBuilder& b) const {
   if (!waits_) return;
   auto* type = llvm::FunctionType::get(b.ir.getVoidTy(), {}, false);
-  b.ir.CreateCall(type, llvm::InlineAsm::get(type, "griddepcontrol.launch_dependents; griddepcontrol.wait;", "~{memory}", true));
+  b.ir.CreateCall(type, llvm::InlineAsm::get(type, "griddepcontrol.wait;", "~{memory}", true));
 }
 
 void PtxIsa::declare(llvm::Function& function) const { function.addFnAttr(llvm::Attribute::NoUnwind); }

@@ -14,11 +14,14 @@
 
 namespace tenon::python::layout {
 
-/// By how many bytes rank, sizes and all behind them lie further on than in torch 2.13: of versions that are known. torch 2.11 keeps an
-/// interpreter beside the Python object.
-inline constexpr std::size_t kKnownShifts[] = {0, 8};
-/// The shift of this process's torch, once that is found. Before: 0.
-inline std::size_t shift = 0;
+/// By how many bytes fields lie further on than in torch 2.13: of a tensor from the rank on, and of what autograd keeps from behind `grad_fn` on.
+struct Shifts {
+  std::size_t tensor = 0, autograd = 0;
+};
+/// Those of versions that are known. torch 2.11 keeps an interpreter beside the Python object, and pointers of two words to nodes.
+inline constexpr Shifts kKnownShifts[] = {{0, 0}, {8, 16}, {8, 0}};
+/// Those of this process's torch, once they are found. Before: none.
+inline Shifts shifts;
 
 template <class T>
 T& field(void* object, std::size_t offset) {
@@ -29,34 +32,34 @@ T& field(void* object, std::size_t offset) {
 inline void* impl(PyObject* tensor) { return field<void*>(tensor, sizeof(PyObject)); }
 
 inline void* storage(void* impl) { return field<void*>(impl, 16); }
-inline std::uint64_t rank(void* impl) { return field<std::uint64_t>(impl, 56 + shift); }
+inline std::uint64_t rank(void* impl) { return field<std::uint64_t>(impl, 56 + shifts.tensor); }
 /// Up to this rank sizes and strides lie in the object.
 inline constexpr std::size_t kInlineRank = 5;
 /// Sizes; strides follow five entries later while they fit in the object, else right behind the sizes.
 inline const std::int64_t* sizes(void* impl) {
-  return rank(impl) <= kInlineRank ? &field<std::int64_t>(impl, 64 + shift) : field<const std::int64_t*>(impl, 64 + shift);
+  return rank(impl) <= kInlineRank ? &field<std::int64_t>(impl, 64 + shifts.tensor) : field<const std::int64_t*>(impl, 64 + shifts.tensor);
 }
 inline const std::int64_t* strides(void* impl) {
-  return rank(impl) <= kInlineRank ? &field<std::int64_t>(impl, 104 + shift) : field<const std::int64_t*>(impl, 64 + shift) + rank(impl);
+  return rank(impl) <= kInlineRank ? &field<std::int64_t>(impl, 104 + shifts.tensor) : field<const std::int64_t*>(impl, 64 + shifts.tensor) + rank(impl);
 }
-inline std::int64_t storage_offset(void* impl) { return field<std::int64_t>(impl, 144 + shift); }
+inline std::int64_t storage_offset(void* impl) { return field<std::int64_t>(impl, 144 + shifts.tensor); }
 /// dtype (16 bits), device type and index (8 bits each).
-inline std::uint32_t dtype_device(void* impl) { return field<std::uint32_t>(impl, 160 + shift); }
+inline std::uint32_t dtype_device(void* impl) { return field<std::uint32_t>(impl, 160 + shifts.tensor); }
 /// The dispatch key set: conj, neg, meta, inference tensors and `__torch_dispatch__` subclasses all differ here.
-inline std::uint64_t key_set(void* impl) { return field<std::uint64_t>(impl, 168 + shift); }
+inline std::uint64_t key_set(void* impl) { return field<std::uint64_t>(impl, 168 + shifts.tensor); }
 /// Whether sizes or strides are answered by a subclass instead of the fields.
-inline bool custom_sizes(void* impl) { return (field<std::uint8_t>(impl, 166 + shift) & 0x0c) != 0; }
+inline bool custom_sizes(void* impl) { return (field<std::uint8_t>(impl, 166 + shifts.tensor) & 0x0c) != 0; }
 
 /// torch::autograd::AutogradMeta, or null. Views and leaf scalars have one without requiring grad.
 inline void* autograd_meta(void* impl) { return field<void*>(impl, 24); }
 inline bool requires_grad(void* impl) {
   void* meta = autograd_meta(impl);
-  return meta && (field<std::uint8_t>(meta, 128) != 0 || field<void*>(meta, 48) != nullptr);
+  return meta && (field<std::uint8_t>(meta, 128 + shifts.autograd) != 0 || field<void*>(meta, 48) != nullptr);
 }
 /// Whether the tensor carries a forward-mode tangent.
 inline bool has_tangent(void* impl) {
   void* meta = autograd_meta(impl);
-  return meta && field<void*>(meta, 64) != nullptr;
+  return meta && field<void*>(meta, 64 + shifts.autograd) != nullptr;
 }
 
 /// Pins the metadata of a tensor of at most kInlineRank dimensions: its class and implementation, rank, sizes, strides, dtype and key set,
@@ -70,18 +73,18 @@ inline bool pin(PyObject* tensor, Pins& pins) {
   pins.word(&field<void*>(tensor, sizeof(PyObject)), tensor_impl);
   pins.word(&field<void*>(tensor_impl, 24), meta);
   if (meta) {
-    pins.word(&field<char>(meta, 128), field<std::uint64_t>(meta, 128));
-    if (field<std::uint8_t>(meta, 128) == 0) pins.word(&field<char>(meta, 48), field<std::uint64_t>(meta, 48));
-    pins.word(&field<char>(meta, 64), field<std::uint64_t>(meta, 64));
+    pins.word(&field<char>(meta, 128 + shifts.autograd), field<std::uint64_t>(meta, 128 + shifts.autograd));
+    if (field<std::uint8_t>(meta, 128 + shifts.autograd) == 0) pins.word(&field<char>(meta, 48), field<std::uint64_t>(meta, 48));
+    pins.word(&field<char>(meta, 64 + shifts.autograd), field<std::uint64_t>(meta, 64 + shifts.autograd));
   }
   if (rank(tensor_impl) > 2) {
-    pins.block(&field<char>(tensor_impl, 48 + shift));
+    pins.block(&field<char>(tensor_impl, 48 + shifts.tensor));
     return true;
   }
-  pins.pair(&field<char>(tensor_impl, 56 + shift));   // rank and the first size
-  if (rank(tensor_impl) == 2) pins.pair(&field<char>(tensor_impl, 72 + shift));
-  pins.pair(&field<char>(tensor_impl, 104 + shift));  // strides
-  pins.pair(&field<char>(tensor_impl, 160 + shift));  // dtype and device, key set
+  pins.pair(&field<char>(tensor_impl, 56 + shifts.tensor));   // rank and the first size
+  if (rank(tensor_impl) == 2) pins.pair(&field<char>(tensor_impl, 72 + shifts.tensor));
+  pins.pair(&field<char>(tensor_impl, 104 + shifts.tensor));  // strides
+  pins.pair(&field<char>(tensor_impl, 160 + shifts.tensor));  // dtype and device, key set
   return true;
 }
 
@@ -97,7 +100,7 @@ inline bool pin_contents(PyObject* tensor, Pins& pins) {
   void *memory = storage(tensor_impl), *counter = field<void*>(tensor_impl, 40);
   if (!counter) return false;
   pins.word(&field<void*>(tensor, sizeof(PyObject)), tensor_impl);
-  pins.word(&field<char>(tensor_impl, 144 + shift), field<std::uint64_t>(tensor_impl, 144 + shift));  // the offset
+  pins.word(&field<char>(tensor_impl, 144 + shifts.tensor), field<std::uint64_t>(tensor_impl, 144 + shifts.tensor));  // the offset
   pins.word(&field<void*>(tensor_impl, 16), memory);
   pins.word(&field<void*>(memory, 16), field<void*>(memory, 16));
   pins.word(&field<void*>(tensor_impl, 40), counter);

@@ -139,16 +139,17 @@ bool find_scalar_types(TorchLibrary& torch, PyObject* tensors) {
   return true;
 }
 
-/// Whether a tangent is seen where there is one.
+/// Whether a tangent is seen where there is one. By torch's own parts: `forward_ad.make_dual` compiles decompositions when it is first called.
 bool tangent_agrees(const TorchLibrary& torch) {
   try {
-    Ref forward = attribute(attribute(torch.module, "autograd"), "forward_ad");
-    Ref level = checked(PyObject_CallMethod(forward.get(), "dual_level", nullptr));
-    checked(PyObject_CallMethod(level.get(), "__enter__", nullptr));
+    Ref parts = attribute(torch.module, "_C");
+    Ref level = checked(PyObject_CallMethod(parts.get(), "_enter_dual_level", nullptr));
     Ref one = checked(PyObject_CallMethod(torch.module.get(), "ones", "i", 2));
-    Ref dual = checked(PyObject_CallMethod(forward.get(), "make_dual", "OO", one.get(), one.get()));
-    const bool seen = layout::has_tangent(layout::impl(dual.get()));
-    checked(PyObject_CallMethod(level.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
+    Ref dual = Ref::steal(PyObject_CallMethod(attribute(torch.module, "_VF").get(), "_make_dual", "OOO", one.get(), one.get(), level.get()));
+    const bool seen = dual && layout::has_tangent(layout::impl(dual.get()));
+    PyErr_Clear();
+    Ref keywords = checked(Py_BuildValue("{sO}", "level", level.get()));
+    checked(PyObject_Call(attribute(parts, "_exit_dual_level").get(), checked(PyTuple_New(0)).get(), keywords.get()));
     return seen;
   } catch (const PythonError&) {
     PyErr_Clear();  // the program is in a level of its own: nothing can be said
@@ -176,11 +177,11 @@ bool layout_agrees(TorchLibrary& torch, const Ref& groups) {
 
 bool layout_is_known(TorchLibrary& torch) {
   Ref groups = check_tensors(torch);
-  for (const std::size_t shift : layout::kKnownShifts) {
-    layout::shift = shift;
-    if (layout_agrees(torch, groups) && (shift == 0 || tangent_agrees(torch))) return true;
+  for (const layout::Shifts& shifts : layout::kKnownShifts) {
+    layout::shifts = shifts;
+    if (layout_agrees(torch, groups) && (shifts.tensor == 0 || tangent_agrees(torch))) return true;
   }
-  layout::shift = 0;
+  layout::shifts = {};
   return false;
 }
 
