@@ -332,15 +332,14 @@ struct CallSources {
 
   /// Where the program looks on, inputs get their gradients one after the other, as torch comes by them.
   void order(std::vector<TorchEdge>& edges, const GradientNode& node) const {
-    std::vector<void*> by_edge;
     const std::vector<std::uint32_t>& wanted = backward->gradients().wanted;
     bool hooked = false;
-    for (std::size_t w = 0; w < wanted.size(); ++w)
-      if (node.part.gradients[w]) {
-        hooked = hooked || has_hooks(layout::impl(inputs[wanted[w]]), edges[by_edge.size()]);
-        by_edge.push_back(layout::impl(inputs[wanted[w]]));
-      }
+    for (std::size_t w = 0, edge = 0; w < wanted.size(); ++w)
+      if (node.part.gradients[w]) hooked = has_hooks(layout::impl(inputs[wanted[w]]), edges[edge++]) || hooked;
     if (!hooked) return;
+    std::vector<void*> by_edge;
+    for (std::size_t w = 0; w < wanted.size(); ++w)
+      if (node.part.gradients[w]) by_edge.push_back(layout::impl(inputs[wanted[w]]));
     for (std::size_t first = edges.size(); first-- > 0;) {
       const std::span rest = std::span(node.order).subspan(first);
       std::vector<TorchEdge> next;
