@@ -106,6 +106,18 @@ def test_what_is_drawn_ends_no_graph(drawn, fn):
     drawn(fn, 6, 5, dtype=torch.float64, exact=False)
 
 
+@pytest.mark.parametrize("fn", [
+    lambda x: torch.bernoulli(x, 0.3), lambda x: x.bernoulli(p=0.3), lambda x: torch.binomial(torch.full((4,), 5.0, dtype=torch.float64), x.sigmoid()),
+], ids=["bernoulli", "keyword", "binomial"])
+def test_draws_that_torch_has_no_gradient_for_say_so(leaf, fn):
+    compiled = tenon.compile(fn)
+    for _ in range(2):
+        y = compiled(leaf(4))
+        assert y.requires_grad
+        with pytest.raises(RuntimeError, match="not implemented"):
+            y.sum().backward()
+
+
 ATTENTION = {
     "plain": {}, "causal": {"is_causal": True}, "scaled": {"scale": -0.3}, "mask": {"attn_mask": torch.arange(49).reshape(7, 7) % 3 > 0},
     "bias": {"attn_mask": torch.arange(49.0).reshape(7, 7).sin().double()}, "everything": {"p": 1.0},

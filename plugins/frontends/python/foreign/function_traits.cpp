@@ -135,7 +135,8 @@ constexpr Row kTable[] = {
     {Trait::has_gradient_in_python, Of::functions_of_torch,
      "dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout feature_alpha_dropout_ rrelu "
      "scaled_dot_product_attention lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _weight_norm norm_except_dim"},
-    {Trait::draws_of_no_slope, Of::torch, "bernoulli normal poisson binomial"},
+    {Trait::draws_of_no_slope, Of::torch, "bernoulli normal poisson"},
+    {Trait::takes_probability, Of::torch, "bernoulli"},
     {Trait::minds_determinism, Of::torch,
      "empty empty_like empty_strided empty_permuted new_empty new_empty_strided put put_ max_unpool2d max_unpool3d"},
     {Trait::minds_layout, Of::any, "torch.searchsorted torch.bucketize"},

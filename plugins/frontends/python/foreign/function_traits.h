@@ -76,6 +76,7 @@ enum class Trait : std::uint8_t {
   random_by_dropout,   // takes random numbers where its dropout is not 0
   has_gradient_in_python,  // as its op, if it has one, has not: package/tenon/_differentiable.py has the function
   draws_of_no_slope,   // takes random numbers; what it gives has a gradient of zeros by its operands (torch's derivatives.yaml)
+  takes_probability,   // as a number behind its tensor, which then only says how many are drawn
   drops_in_training,   // gives its argument outside training, whatever its schema says
   minds_determinism,   // torch refuses it on the CPU, or fills what it makes, where deterministic algorithms are asked for
   minds_layout,        // torch copies an argument that is not contiguous, with a warning

@@ -28,6 +28,12 @@ ir::ValueId permuted(ops::NodeBuilder& builder, ir::ValueId value, const MemoryO
   return std::ranges::is_sorted(order) ? value : builder.one("permute", {value}, {{"dims", ir::Shape(order.begin(), order.end())}});
 }
 
+/// Whether torch has zeros for the gradient of what a call draws. It has none where a number says how, and the tensor only how many.
+bool has_slope_of_zero(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  if (!function.has(Trait::draws_of_no_slope)) return false;
+  return !function.has(Trait::takes_probability) || (PyTuple_GET_SIZE(args) == 1 && !(kwargs && PyDict_GetItemString(kwargs, "p")));
+}
+
 }  // namespace
 
 /// A number that varies, as an operand of an opaque call; none for other objects.
@@ -62,7 +68,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
 
 Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use) {
   const std::vector<Index> operands = core_.stand_ins.among(args, kwargs);
-  const bool no_slope = use.random && !use.written && function.has(Trait::draws_of_no_slope);
+  const bool no_slope = use.random && !use.written && has_slope_of_zero(function, args, kwargs);
   if (history_.tracking() && !no_slope && (use.written || !use.declared.empty() || use.answer || function.in_graph || twins_.have_gradient(callable, function, operands, args, kwargs)))
     throw GraphBreak(fmt::format("{} has a gradient that torch alone knows", function.name));
   for (Index index : operands)
