@@ -1,6 +1,7 @@
 #include "core/rewrite/differentiate.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 #include "core/ops/catalog.h"
@@ -63,8 +64,8 @@ bool must_be_expanded(const ir::Node& node) {
 /// One call of `differentiate`.
 class Differentiation {
  public:
-  Differentiation(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted, const Stops& stops, const ops::Moved& moved)
-      : graph_(graph), builder_(graph), seeds_(seeds.begin(), seeds.end()), wanted_(wanted.begin(), wanted.end()), stops_(stops), moved_(moved) {}
+  Differentiation(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted, const Stops& stops, const ops::Moved& moved, const Visited& visited)
+      : graph_(graph), builder_(graph), seeds_(seeds.begin(), seeds.end()), wanted_(wanted.begin(), wanted.end()), stops_(stops), moved_(moved), visited_(visited) {}
 
   std::vector<std::optional<ValueId>> run() {
     expand_between(graph_, ends(), wanted_, stops_, [this](ValueId from, ValueId to) { replace(from, to); });
@@ -100,9 +101,28 @@ class Differentiation {
     for (ValueId v : node.operands)
       if (path.depends(v)) refuse_complex(node, v);
     builder_.at(node.location);
+    const std::size_t known = graph_.value_capacity();
     const auto handed = ops::node_gradients(builder_, id, given);
+    if (visited_) visited_(id, need_any_of(node, handed, known));
     for (std::size_t k = 0; k < handed.size(); ++k)
       if (handed[k] && path.depends(node.operands[k])) give(node.operands[k], *handed[k]);
+  }
+
+  /// Whether gradients are computed from operands or results of the node. Values from the number `known` on were made for them.
+  bool need_any_of(const ir::Node& node, std::span<const std::optional<ValueId>> gradients, std::size_t known) const {
+    std::vector<ValueId> left;
+    for (const std::optional<ValueId>& gradient : gradients)
+      if (gradient) left.push_back(*gradient);
+    std::vector<bool> seen(graph_.value_capacity());
+    while (!left.empty()) {
+      const ValueId v = left.back();
+      left.pop_back();
+      if (std::ranges::find(node.operands, v) != node.operands.end() || std::ranges::find(node.results, v) != node.results.end()) return true;
+      if (v.value < known || seen[v.value] || graph_.value(v).kind != ir::ValueKind::result) continue;
+      seen[v.value] = true;
+      std::ranges::copy(graph_.node(graph_.value(v).node).operands, std::back_inserter(left));
+    }
+    return false;
   }
 
   void refuse_complex(const ir::Node& node, ValueId v) const {
@@ -127,6 +147,7 @@ class Differentiation {
   std::vector<ValueId> wanted_;
   const Stops& stops_;
   const ops::Moved& moved_;
+  const Visited& visited_;
   std::unordered_map<std::uint32_t, ValueId> adjoints_;
 };
 
@@ -150,9 +171,18 @@ void expand_between(ir::Graph& graph, std::vector<ValueId> values, std::vector<V
   }
 }
 
+void expand_last(ir::Graph& graph, std::size_t first_node, const ops::Moved& moved) {
+  for (bool again = true; again;) {
+    again = false;
+    const std::vector<NodeId> last(graph.nodes().begin() + static_cast<std::ptrdiff_t>(first_node), graph.nodes().end());
+    for (NodeId id : last)
+      if (must_be_expanded(graph.node(id))) again = ops::expand_node(graph, id, moved) || again;
+  }
+}
+
 std::vector<std::optional<ValueId>> differentiate(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted, const Stops& stops,
-                                                  const ops::Moved& moved) {
-  return Differentiation(graph, seeds, wanted, stops, moved).run();
+                                                  const ops::Moved& moved, const Visited& visited) {
+  return Differentiation(graph, seeds, wanted, stops, moved, visited).run();
 }
 
 }  // namespace tenon::rewrite

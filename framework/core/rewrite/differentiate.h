@@ -25,6 +25,13 @@ std::vector<ir::NodeId> nodes_between(const ir::Graph& graph, std::span<const ir
 /// Expands in place the composite ops among them that have no gradient of their own. `moved` is told which value took the place of which.
 void expand_between(ir::Graph& graph, std::vector<ir::ValueId> values, std::vector<ir::ValueId> wanted, const Stops& stops = {}, const ops::Moved& moved = {});
 
+/// Expands in place those of the nodes from the given number on, so that whatever they give can be differentiated. They are the last of the graph.
+void expand_last(ir::Graph& graph, std::size_t first_node, const ops::Moved& moved);
+
+/// Is told of a node that has handed gradients on, and whether these are computed from its operands or results: whether torch's node would have
+/// saved any of them.
+using Visited = std::function<void(ir::NodeId, bool reads)>;
+
 /// Appends nodes that give the gradient of the sum of all seeds for each wanted value, or nothing where no seed depends on it. No node that
 /// is there changes its value. Only nodes between a wanted value and a seed are looked at: composite ops among them that have no gradient of
 /// their own are expanded in place, and `moved` is told which value took the place of which (`wanted` and `seeds` may name the old ones).
@@ -32,6 +39,6 @@ void expand_between(ir::Graph& graph, std::vector<ir::ValueId> values, std::vect
 /// in which torch's engine adds: last reader first.
 /// Throws (unsupported) where one of those nodes has no gradient, or hands complex numbers on; nodes may have been appended then.
 std::vector<std::optional<ir::ValueId>> differentiate(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ir::ValueId> wanted,
-                                                      const Stops& stops = {}, const ops::Moved& moved = {});
+                                                      const Stops& stops = {}, const ops::Moved& moved = {}, const Visited& visited = {});
 
 }  // namespace tenon::rewrite

@@ -56,7 +56,7 @@ std::optional<ViewPath> find_view_path(const ir::Graph& graph, ValueId from, Val
   while (!(to == from)) {
     const ir::Value& value = graph.value(to);
     if (value.kind != ir::ValueKind::result || graph.node(value.node).operands.size() != 1 || is_opaque(graph, value.node)) return std::nullopt;
-    path.push_back({value.node, value.index});
+    if (graph.node(value.node).op != "detach") path.push_back({value.node, value.index});
     to = graph.node(value.node).operands.front();
   }
   std::ranges::reverse(path);

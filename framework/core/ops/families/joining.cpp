@@ -209,6 +209,7 @@ Op stack_op() {
     }
     return {b.one("cat", parts, {{"dim", Dim(dim)}})};
   };
+  op.grad = written(gradients::stack);
   op.samples = [] {
     auto all = join_samples();
     all.push_back({.name = "scalars", .operands = {{.shape = {}}, {.shape = {}}}, .attributes = {{"dim", Dim(0)}}});

@@ -5,6 +5,7 @@
 
 #include "core/ops/build/checked.h"
 #include "core/ops/families/losses.h"
+#include "core/ops/infer.h"
 
 namespace tenon::ops {
 
@@ -140,6 +141,7 @@ void require_classes(ForeignArguments& a, V x, V target) {
   const std::size_t n = a.type(x).rank();
   if (n == 0 || !is_float(a.type(x).dtype) || a.type(target).dtype != DType::i64) throw Exception(Code::unsupported, "a loss of classes with these operands");
   TENON_USER_CHECK(a.type(target).rank() + 1 == n, "expected a target of {} dimensions, not {}", n - 1, a.type(target).rank());
+  for (std::size_t d = 0; d + 1 < n; ++d) infer::require_equal(a.graph(), a.type(x).shape[d < 1 || n == 1 ? d : d + 1], a.type(target).shape[d], "the sizes of input and target");
 }
 
 Values nll_loss(ForeignArguments& a) {

@@ -238,6 +238,7 @@ Op unbind_op() {
     for (std::int64_t i = 0; i < count; ++i) all.push_back(select_of(b, x, dim, Dim(i)));
     return all;
   };
+  op.grad = written(gradients::unbind);
   op.samples = [] { return movement_samples({3, 4}, {{{"dim", Dim(0)}}, {{"dim", Dim(-1)}}}); };
   return op;
 }

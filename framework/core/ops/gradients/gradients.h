@@ -29,6 +29,8 @@ GradBuilder::Values slice(GradBuilder& g);
 GradBuilder::Values select(GradBuilder& g);
 GradBuilder::Values flip(GradBuilder& g);
 GradBuilder::Values cat(GradBuilder& g);
+GradBuilder::Values stack(GradBuilder& g);
+GradBuilder::Values unbind(GradBuilder& g);
 GradBuilder::Values slice_scatter(GradBuilder& g);
 GradBuilder::Values select_scatter(GradBuilder& g);
 

@@ -43,6 +43,16 @@ GradBuilder::Values cat(GradBuilder& g) {
   return parts;
 }
 
+GradBuilder::Values stack(GradBuilder& g) { return g.nodes().call("unbind", {g.gradient()}, {{"dim", Dim(g.query().constant_integer("dim", 0))}}); }
+
+GradBuilder::Values unbind(GradBuilder& g) {
+  const std::int64_t dim = infer::wrap_dim(g.query().constant_integer("dim", 0), g.type(g.operand()).rank());
+  GradBuilder::Values parts;
+  for (std::size_t k = 0; k < g.result_count(); ++k) parts.push_back(g.gradient(k));
+  if (parts.empty()) return {g.zeros(g.operand())};
+  return {g.one("stack", parts, {{"dim", Dim(dim)}})};
+}
+
 GradBuilder::Values slice_scatter(GradBuilder& g) {
   return {g.one("slice_scatter", {g.gradient(), g.zeros(g.operand(1))}, attributes_of(g)), g.one("slice", {g.gradient()}, attributes_of(g))};
 }

@@ -1,5 +1,6 @@
 #include "python/builtins/answers.h"
 #include "python/builtins/control.h"
+#include "python/builtins/gradients.h"
 
 #include <array>
 #include <span>
@@ -16,7 +17,6 @@ namespace tenon::python {
 namespace {
 
 constexpr FunctionRule kDisabled = {.reason = "a function marked with tenon.disable is called"};
-constexpr FunctionRule kDisabledForCompilers = {.reason = kKeptFromCompilers};
 constexpr FunctionRule kCompile = {.reason = "a function is compiled by the program"};
 constexpr FunctionRule kCompiledByTorch = {.reason = "a function that torch.compile has compiled is called"};
 constexpr FunctionRule kSeed = {.reason = "torch's generators are seeded"};
@@ -72,27 +72,23 @@ std::optional<Ref> look_up_operator(Evaluator& evaluator, Arguments arguments) {
   if (!heap.is_born(found.get()) && !heap.source_of(found.get())) heap.make_known(found.get(), heap.sources().constant(found.get()));
   return found;
 }
-/// What C code of torch does, as the package's function of that name does it in Python; `why_not` where that gives NotImplemented.
-Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not) {
-  Ref module = checked(imported("tenon._torch_in_python"));
-  Ref function = checked(PyObject_GetAttrString(module.get(), name));
-  Ref result = evaluator.call_now(function.get(), std::move(arguments));
-  if (result.is(Py_NotImplemented)) throw GraphBreak(why_not);
-  return result;
-}
-
-/// torch.autograd.Function.apply: where no gradient is wanted, a call of `forward` without grad mode.
-std::optional<Ref> apply_without_gradients(Evaluator& evaluator, Arguments arguments) {
+/// torch.autograd.Function.apply: a call of `forward` without grad mode. Where a gradient is wanted, a walk in the same graph evaluates `backward`.
+std::optional<Ref> apply_function(Evaluator& evaluator, Arguments arguments) {
   if (arguments.named() != 0) throw GraphBreak("a torch.autograd.Function is applied to arguments by name");
   return call_in_python(evaluator, "apply_function", std::move(arguments),
-                        "a torch.autograd.Function is applied to a tensor that requires grad, with grad mode on, or saves an input that it gives");
+                        "a torch.autograd.Function gives or writes its inputs where a gradient is wanted, or saves an input that it gives");
 }
-constexpr FunctionRule kApplyFunction = {.handler = apply_without_gradients};
+constexpr FunctionRule kApplyFunction = {.handler = apply_function};
 
 std::optional<Ref> group_tensors(Evaluator& evaluator, Arguments arguments) {
   return call_in_python(evaluator, "group_tensors", std::move(arguments), "tensors of several dtypes are put into groups");
 }
 constexpr FunctionRule kGroupTensors = {.handler = group_tensors};
+constexpr FunctionRule kRunBackward = {.handler = run_backward};
+constexpr FunctionRule kWalkBack = {.handler = walk_back};
+constexpr FunctionRule kTrackFunction = {.handler = track_function};
+constexpr FunctionRule kMaybeStep = {.handler = maybe_step};
+constexpr FunctionRule kAssume = {.handler = assume};
 
 constexpr FunctionRule kTransform = {.reason = "a function transform of torch (vmap, grad, jvp) is applied"};
 constexpr FunctionRule kControlOperator = {.reason = "a control operator of torch other than cond is called"};
@@ -131,7 +127,7 @@ constexpr std::array<Closure, 12> kClosures = {{
     {"/reprlib.py", "recursive_repr.<locals>.decorating_function.<locals>.wrapper", &kRecursionGuard},
     {"/dataclasses.py", "_recursive_repr.<locals>.wrapper", &kRecursionGuard},
     {"/functools.py", "singledispatch.<locals>.dispatch", &kDispatch},
-    {"/torch/_compile.py", "_disable_dynamo.<locals>.inner", &kDisabledForCompilers},
+    {"/torch/_compile.py", "_disable_dynamo.<locals>.inner", &kDisabledLate},
     {"/torch/_dynamo/eval_frame.py", "_TorchDynamoContext.__call__.<locals>.compile_wrapper", &kCompiledByTorch},
     {"/torch/_dynamo/eval_frame.py", "DisableContext.__call__.<locals>._fn", &kDisabledLate},
 }};
@@ -159,7 +155,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 42> kNamed = {{
+constexpr std::array<Named, 47> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -174,6 +170,11 @@ constexpr std::array<Named, 42> kNamed = {{
     {"tenon._compile", "compile", &kCompile},
     {"torch.autograd.function", "Function.apply", &kApplyFunction},
     {"torch.autograd.function", "FunctionMeta.__init__", &kNumbersClass},
+    {"torch.autograd.graph", "_engine_run_backward", &kRunBackward},
+    {"tenon._torch_in_python", "walk", &kWalkBack},
+    {"tenon._torch_in_python", "track_function", &kTrackFunction},
+    {"tenon._torch_in_python", "assume", &kAssume},
+    {"torch.amp.grad_scaler", "GradScaler._maybe_opt_step", &kMaybeStep},
     {"torch.utils._foreach_utils", "_group_tensors_by_device_and_dtype", &kGroupTensors},
     {"torch._functorch.vmap", "vmap_impl", &kTransform},
     {"torch._functorch.eager_transforms", "grad_impl", &kTransform},
@@ -272,6 +273,14 @@ bool asks_for_level(PyFunctionObject* function) {
 }
 
 }  // namespace
+
+Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not) {
+  Ref module = checked(imported("tenon._torch_in_python"));
+  Ref function = checked(PyObject_GetAttrString(module.get(), name));
+  Ref result = evaluator.call_now(function.get(), std::move(arguments));
+  if (result.is(Py_NotImplemented)) throw GraphBreak(why_not);
+  return result;
+}
 
 const FunctionRule* rule_of_function(PyObject* function) {
   if (marked(function, "_tenon_disabled")) return &kDisabled;

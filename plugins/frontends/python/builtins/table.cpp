@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "python/builtins/gradients.h"
 #include "python/builtins/handlers.h"
 #include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
@@ -38,7 +39,7 @@ constexpr Listed kListed[] = {
     {"re", BuiltinClass::callback, "Pattern.sub Pattern.subn"},
     {"re", BuiltinClass::element_calling, "Match.group Match.groups Match.groupdict Match.start Match.end Match.span Match.expand Match.__getitem__"},
     {"bisect", BuiltinClass::element_calling, "bisect bisect_left bisect_right"},
-    {"types", BuiltinClass::structural, "MappingProxyType SimpleNamespace"},
+    {"types", BuiltinClass::structural, "MappingProxyType SimpleNamespace GenericAlias"},
     {"itertools", BuiltinClass::structural, "chain count cycle repeat islice product zip_longest permutations combinations pairwise compress chain.from_iterable tee"},
     {"itertools", BuiltinClass::callback, "accumulate starmap takewhile dropwhile filterfalse groupby"},
     {"operator", BuiltinClass::element_calling,
@@ -211,6 +212,8 @@ constexpr Special kTorch[] = {
     {"torch._C", "autocast_increment_nesting", autocast_increment_nesting},
     {"torch._C", "autocast_decrement_nesting", autocast_decrement_nesting},
     {"torch._C", "clear_autocast_cache", clear_autocast_cache},
+    {"torch", "_amp_foreach_non_finite_check_and_unscale_", check_and_unscale},
+    {"torch", "_amp_update_scale_", update_scale},
 };
 
 struct Conversion {

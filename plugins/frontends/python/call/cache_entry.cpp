@@ -6,6 +6,7 @@
 
 #include "core/rewrite/rewriter.h"
 #include "python/call/run_frame.h"
+#include "python/call/spent_node.h"
 #include "python/compat/waiting_signals.h"
 #include "python/foreign/autocast.h"
 #include "python/graph/error_alarms.h"
@@ -129,12 +130,13 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   if (!program) return false;
   program_ = std::move(*program);
   if (captured_.gradients) backward_ = SegmentBackward::of(captured_, settings);
+  spent_results_ = has_spent_results(captured_);
   plain_ = is_plain();
   return true;
 }
 
 bool CacheEntry::is_plain() const {
-  const bool computes_only = !program_.callable() && !captured_.numbers && symbol_count_ == 0 && captured_.updates.empty() && !captured_.gradients &&
+  const bool computes_only = !program_.callable() && !captured_.numbers && symbol_count_ == 0 && captured_.updates.empty() && !captured_.gradients && !captured_.walks &&
                              !captured_.takes_random_numbers && !takes_scalars_ && !late_outputs_ && !may_warn_ && !has_assumptions() && !state_.autocast();
   return computes_only && result_slots_.empty() && segment_.journal.empty() && !segment_.stop &&
          std::ranges::all_of(captured_.tensors, [](const TensorOutput& output) {
@@ -305,7 +307,8 @@ RunStatus CacheEntry::run_plain(Built& built) {
 bool CacheEntry::add_gradients_of(RunFrame& frame) {
   try {
     const GradMode mode(true, state_.grad_enabled());  // the program may have switched it on within the segment
-    add_nodes(backward_, frame.inputs, frame.tensors, frame.symbols);
+    if (backward_) add_nodes(backward_, frame.inputs, frame.tensors, frame.symbols);
+    if (spent_results_) add_spent_nodes(captured_, {frame.inputs, frame.input_count}, frame.tensors);
     return true;
   } catch (const PythonError&) {
     return false;
@@ -314,7 +317,7 @@ bool CacheEntry::add_gradients_of(RunFrame& frame) {
 
 RunStatus CacheEntry::run_any(Built& built) {
   try {
-    if (backward_ && are_kept_tensors_hooked()) return RunStatus::refused;
+    if ((backward_ || captured_.walks) && are_kept_tensors_hooked()) return RunStatus::refused;
   } catch (const PythonError&) {
     return RunStatus::raised;
   }
@@ -343,7 +346,7 @@ RunStatus CacheEntry::run_any(Built& built) {
     if (random_state && status != RunStatus::done && status != RunStatus::raised) restore_generator(random_state.get());
     if (status != RunStatus::done) return status;
   }
-  if (backward_ && !add_gradients_of(frame)) return RunStatus::raised;
+  if ((backward_ || spent_results_) && !add_gradients_of(frame)) return RunStatus::raised;
   if (!finish_tensors(frame)) return RunStatus::raised;
   SmallArray<PyObject*, 8> outputs(captured_.outputs.size());
   for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i] = frame.tensors[captured_.outputs[i]];

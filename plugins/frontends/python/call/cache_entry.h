@@ -69,6 +69,8 @@ class CacheEntry {
   const PlainWork& plain() const { return plain_work_; }
   /// Whether it assumes which way branches go.
   bool has_assumptions() const { return !captured_.assumptions.empty(); }
+  /// Whether it computes gradients itself.
+  bool walks() const { return captured_.walks; }
   /// Whether it has sizes that depend on data.
   bool has_late_sizes() const { return captured_.late_sizes; }
   std::size_t refusals = 0;  // calls whose values stopped it
@@ -106,6 +108,7 @@ class CacheEntry {
   Segment segment_;
   CapturedGraph captured_;
   Program program_;
+  bool spent_results_ = false;                 // has_spent_results
   std::shared_ptr<SegmentBackward> backward_;  // null where no result requires grad
   WrittenInputs written_inputs_;
   std::vector<std::uint32_t> input_slots_;   // by graph input: where its object is among the guards' values; 0 for floats of the tape

@@ -74,10 +74,10 @@ void CapturePoint::drop_outlived() {
 }
 
 void CapturePoint::note_refusal(const EntryRef& entry, bool whole) {
-  constexpr std::size_t kMostRefusals = 2;
+  constexpr std::size_t kMostRefusals = 2, kMostSkippedSteps = 4;  // of training, in a row
   const auto found = std::ranges::find(entries_, entry);
   const std::size_t refusals = entry->has_assumptions() ? ++unlike : entry->has_late_sizes() ? ++entry->refusals : 0;
-  if (whole || refusals < kMostRefusals || found == entries_.end()) return;
+  if (whole || refusals < (entry->walks() ? kMostSkippedSteps : kMostRefusals) || found == entries_.end()) return;
   if (entry->has_late_sizes()) numbers.late_sizes = false;
   if (entry->has_assumptions()) numbers.branches_assumed = false;
   entries_.erase(found);

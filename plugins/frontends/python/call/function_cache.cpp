@@ -110,6 +110,7 @@ PyObject* FunctionCache::run(EntryRef entry, const CallArguments& call, const Be
   const bool breaks = static_cast<bool>(entry->segment().stop);
   if (status == RunStatus::done) result = breaks ? run_in_steps(entry, std::move(built.objects), beginning) : built.result.release();
   if (status == RunStatus::refused || status == RunStatus::unlike) note_refusal(start_, entry);
+  else if (entry->walks()) start_.unlike = 0;
   entry = {};
   if (trial_ && status == RunStatus::done && !breaks && has_many_variants()) [[unlikely]] took_compiled(beginning, true);
   if (status == RunStatus::done || status == RunStatus::raised) return result;

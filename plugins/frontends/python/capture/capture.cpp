@@ -130,6 +130,7 @@ Ending run_to_the_end(Evaluator& evaluator, const CaptureStart& start) {
   }
   if (evaluator.late_failure() != nullptr) throw GraphBreak(evaluator.late_failure());
   evaluator.library_states().finish();
+  evaluator.heap().journal_gradients();
   ending.journal = evaluator.heap().journal().write(snapshot);
   ending.objects = snapshot.take();
   return ending;

@@ -19,17 +19,6 @@ bool is_one_of(PyObject* name, std::initializer_list<const char*> texts) {
   return false;
 }
 
-/// `.grad` of an input is the real tensor's own, and an input as well. Empty for anything else: the recorder answers.
-std::optional<Ref> gradient_of_input(Heap& heap, PyObject* stand_in, PyObject* name) {
-  if (PyUnicode_CompareWithASCIIString(name, "grad") != 0) return std::nullopt;
-  PyObject* real = heap.real_of(stand_in);
-  if (real == nullptr || !PyObject_HasAttrString(real, "is_leaf")) return std::nullopt;
-  Ref leaf = checked(PyObject_GetAttrString(real, "is_leaf"));
-  if (!leaf.is(Py_True)) throw GraphBreak("the gradient of a tensor that is no leaf is read");
-  Ref value = checked(PyObject_GetAttr(real, name));
-  return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());
-}
-
 PyTypeObject* thread_local_type() {
   static PyObject* const type = checked(PyObject_GetAttrString(checked(imported("_thread")).get(), "_local")).release();
   return reinterpret_cast<PyTypeObject*>(type);
@@ -153,8 +142,7 @@ std::optional<Ref> Attributes::find(PyObject* owner, PyObject* name) {
           return unless_missing([&] { return core_.call_now(fallback, {owner, name}); });
         }
     }
-    if (std::optional<Ref> gradient = gradient_of_input(heap_, owner, name)) return gradient;
-    if (PyUnicode_CompareWithASCIIString(name, "grad_fn") == 0 && recorder_.has_history(owner)) throw Unbuildable(owner, "the program reads a node of the autograd graph");
+    if (std::optional<Ref> answer = of_autograd(owner, name)) return answer;
     if (name == names().__dict__) return dict_of_real_tensor(owner);
     if (std::optional<Ref> found = unless_missing([&] { return heap_.adopt(checked(PyObject_GetAttr(owner, name))); })) return found;
     return attribute_of_real_tensor(owner, name);

@@ -30,6 +30,10 @@ class Attributes {
   void op_load_super_attr(Frame& f, const Instruction& i);
 
  private:
+  // attributes_of_leaves.cpp
+  static bool names_gradient(PyObject* name);
+  std::optional<Ref> of_autograd(PyObject* stand_in, PyObject* name);
+  void store_gradient(PyObject* owner, PyObject* value);
   Ref super_attribute(PyObject* super_object, PyObject* name);
   template <class Read>
   std::optional<Ref> unless_missing(Read read);

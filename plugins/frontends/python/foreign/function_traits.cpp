@@ -39,6 +39,8 @@ constexpr Row kTable[] = {
      "tensor as_tensor asarray from_numpy scalar_tensor finfo iinfo empty logspace tril_indices triu_indices"},
     {Trait::same_elements, Of::methods, "contiguous clone detach cpu data alias copy resolve_conj resolve_neg"},
 
+    {Trait::evaluated, Of::any, "torch.Tensor.backward"},
+
     // ---- what metadata it reads
     {Trait::same_for_all_sizes, Of::any,
      "dtype device ndim layout is_cuda is_cpu is_meta requires_grad is_leaf itemsize is_quantized is_sparse dim ndimension element_size is_floating_point "
@@ -61,6 +63,9 @@ constexpr Row kTable[] = {
      "as_strided_scatter set_data requires_grad_ retain_grad backward _backward record_stream pin_memory _pin_memory _assert_async to_sparse to_mkldnn "
      "share_memory_ data_ptr from_file _fused_moving_avg_obs_fq_helper fused_moving_avg_obs_fake_quant _make_dual _unpack_dual _fw_primal "
      "_nested_tensor_from_mask fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix _lazy_clone"},
+
+    {Trait::detaches_in_place, Of::any, "torch.Tensor.detach_"},
+    {Trait::asks_for_gradient, Of::any, "torch.Tensor.requires_grad_"},
 
     // ---- what memory it gives
     {Trait::subscripts, Of::any, "__getitem__ __setitem__ __delitem__"},
@@ -134,7 +139,7 @@ constexpr Row kTable[] = {
     {Trait::random_in_training, Of::torch, "lstm gru rnn_tanh rnn_relu"},
     {Trait::has_gradient_in_python, Of::functions_of_torch,
      "dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout feature_alpha_dropout_ rrelu "
-     "scaled_dot_product_attention lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _weight_norm norm_except_dim"},
+     "scaled_dot_product_attention lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _weight_norm norm_except_dim"},
     {Trait::draws_of_no_slope, Of::torch, "bernoulli normal poisson"},
     {Trait::takes_probability, Of::torch, "bernoulli"},
     {Trait::minds_determinism, Of::torch,

@@ -16,6 +16,7 @@ enum class Trait : std::uint8_t {
   metadata,       // reads shapes, dtypes and the like
   data,           // reads elements: the result is no tensor, and depends on the data
   creation,       // makes a tensor from Python values
+  evaluated,      // a method written in Python that is evaluated like any function
   same_elements,  // gives the elements of self as they are; whether in new memory, the library says
 
   // what metadata it reads
@@ -30,6 +31,9 @@ enum class Trait : std::uint8_t {
   writes,           // into its first argument, where ATen has no schema that says so
   writes_elements,  // and does nothing else
   undeclared,       // more than its schema says: running statistics, memory beside its argument, a file, more than elements
+
+  detaches_in_place, // makes its argument a leaf
+  asks_for_gradient, // whether its argument is to require a gradient
 
   // what memory it gives
   subscripts,        // reads or writes what an index names

@@ -40,6 +40,7 @@ struct TensorOutput {
   bool inference = false;     // torch tensors: made in inference mode
   bool late = false;          // fresh: a size depends on data
   bool requires_grad = false; // torch tensors: a part of torch's autograd graph
+  bool spent = false;         // then: of one that was walked through and let go
   bool plain_number = false;  // fresh scalars: a Python float or int, not a NumPy scalar
   DType dtype = DType::f32;
   Extents shape, strides;
@@ -119,6 +120,7 @@ struct CapturedGraph {
   std::vector<ir::ValueId> assumptions; // bools that must be true for the capture to hold
   bool late_sizes = false;              // there are sizes that depend on data
   bool takes_random_numbers = false;    // from torch's generator
+  bool walks = false;                   // it computes gradients, as torch's autograd engine would
   /// Whether NumPy's rules on floating-point errors concern it.
   bool uses_numpy() const {
     for (const std::string& op : recording->op_names)

@@ -182,7 +182,7 @@ std::vector<bool> cheapest_to_keep(const rewrite::KeepNetwork& network) {
 std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured) {
   std::vector<std::uint32_t> outputs;
   for (const TensorOutput& tensor : captured.tensors)
-    if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad) outputs.push_back(tensor.index);
+    if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad && !tensor.spent) outputs.push_back(tensor.index);
   if (outputs.empty()) return nullptr;
   if (captured.uses_numpy()) throw GraphBreak("functions of NumPy beside tensors that require grad", "call them under torch.no_grad(), or on detached tensors");
   if (captured.late_sizes) throw GraphBreak("a size that depends on data beside tensors that require grad");

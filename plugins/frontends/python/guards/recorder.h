@@ -121,6 +121,9 @@ class Recorder {
   /// Whether operators of a stand-in take objects that the library does not know, and ask them for elements.
   virtual bool operates_on_any(PyObject*) const { return false; }
 
+  /// Whether a method that the library writes in Python is evaluated like any function, where a stand-in is its object.
+  virtual bool is_evaluated(PyObject*) { return false; }
+
   /// The Python function by which a library's callable does its work, where that is to be evaluated instead of recorded (borrowed); else null.
   virtual PyObject* written_in_python(PyObject*) { return nullptr; }
   /// The Python function that does what a call would be recorded as, where that has a gradient and the recorded call has none; else empty. It gives
@@ -150,6 +153,46 @@ class Recorder {
   /// Floating-point errors are handled as np.errstate with these modes by kind does, until it is left. Throws GraphBreak for what no graph can do.
   virtual void enter_error_state(PyObject*) { throw GraphBreak("np.errstate changes how floating-point errors are handled"); }
   virtual void leave_error_state() {}
+
+  /// A walk of the library's autograd engine: from tensors, with a gradient for each (None where the library would make one), to tensors, or to all
+  /// leaves that it comes to where none are given.
+  struct GradientWalk {
+    std::vector<PyObject*> from, gradients, to;
+    bool keeps_graph = false;     // what the tensors were computed with may be walked through again
+    bool creates_graph = false;   // the gradients are to have gradients
+    bool may_miss = false;        // not all that is asked for must be on the way
+  };
+  struct Gradient {
+    Ref of, gradient;  // no gradient where the walk does not come to it
+  };
+  /// A function of which the program itself says how gradients flow through it, in the order in which these were applied, and the gradients of its
+  /// outputs; no gradient where the walk does not come to one.
+  struct FunctionGradients {
+    std::size_t function = 0;
+    Ref context;  // as `apply_function` was given it
+    std::vector<Ref> gradients;
+  };
+  struct Walked {
+    std::vector<Gradient> gradients;
+    std::vector<FunctionGradients> functions;  // to which it has come, and beyond which it has not gone
+  };
+  /// Records what such a walk computes. Throws GraphBreak where the library's own must do it, or refuses it.
+  virtual Walked walk(const GradientWalk&, GuardSet&) { throw GraphBreak("gradients are computed"); }
+  /// Goes on behind a function: from its inputs, with what the program gives as their gradients (`from` is not looked at).
+  virtual Walked walk_behind(std::size_t function, const GradientWalk& walk, GuardSet& guards) {
+    (void)function;
+    return this->walk(walk, guards);
+  }
+  /// Makes outputs of the program's those of such a function of inputs. `saved`: what is read to give its gradients.
+  virtual void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) {
+    (void)context, (void)inputs, (void)outputs, (void)saved;
+    throw GraphBreak("a function with a gradient of its own is applied");
+  }
+
+  /// Whether a tensor has a `.grad` that the program may read and write: it was there before, or is a leaf of the library's autograd graph.
+  virtual bool keeps_gradient(PyObject*) { return false; }
+  /// Whether the library would take one stand-in as the gradient of the other: of its shape and kind.
+  virtual bool may_be_gradient(PyObject*, PyObject*) { return false; }
 
   /// The number of the output that carries this stand-in's value; the same number when asked again.
   virtual std::uint32_t output(PyObject* stand_in) = 0;

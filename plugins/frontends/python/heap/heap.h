@@ -138,6 +138,11 @@ class Heap {
   void store_key(PyObject* dict, PyObject* key, PyObject* value);
   /// object.__setattr__, or __delattr__ when `value` is null: a slot, an entry of the `__dict__`, an attribute of a class.
   void store_attribute(PyObject* owner, PyObject* name, PyObject* value);
+  /// What the program has made the `.grad` of a stand-in; empty where it has not yet.
+  Ref gradient_of(PyObject* stand_in) const;
+  /// Makes it that. That of an older tensor is in no journal until `journal_gradients`: of several that follow each other only the last is written.
+  void store_gradient(PyObject* stand_in, PyObject* value);
+  void journal_gradients();
   /// Empties the cell when `value` is null.
   void store_cell(PyObject* cell, PyObject* value);
   /// Must come before C code changes an older container. With `reads` what it does depends on what the container holds: guards all of it.
@@ -238,6 +243,8 @@ class Heap {
   std::unordered_set<PyObject*> raised_;
   std::unordered_set<PyObject*> exposed_;
   std::unordered_map<PyObject*, PyObject*> reals_;  // stand-in -> real; both held by known_
+  std::unordered_map<PyObject*, std::size_t> gradient_slots_;  // by stand-in
+  std::vector<std::pair<Ref, Ref>> gradients_;                 // stand-ins, and what is their `.grad` now
   std::unordered_map<PyObject*, const char*> hidden_;
   std::vector<std::function<void()>> undo_;
   std::vector<Ref> kept_;

@@ -157,6 +157,25 @@ void Heap::store_attribute(PyObject* owner, PyObject* name, PyObject* value) {
   else journal_.add(WriteKind::attribute_delete, {Ref::borrow(owner)}, Ref::borrow(name));
 }
 
+Ref Heap::gradient_of(PyObject* stand_in) const {
+  const auto found = gradient_slots_.find(stand_in);
+  return found == gradient_slots_.end() ? Ref() : gradients_[found->second].second;
+}
+
+void Heap::store_gradient(PyObject* stand_in, PyObject* value) {
+  PyObject* real = real_of(stand_in);
+  if (real != nullptr) is_older(real, "assignment to an attribute");
+  const auto [slot, first] = gradient_slots_.try_emplace(stand_in, gradients_.size());
+  if (first) gradients_.emplace_back(Ref::borrow(stand_in), Ref::borrow(value));
+  else gradients_[slot->second].second = Ref::borrow(value);
+}
+
+void Heap::journal_gradients() {
+  static PyObject* const name = checked(PyUnicode_InternFromString("grad")).release();
+  for (const auto& [stand_in, value] : gradients_)
+    if (real_of(stand_in.get()) != nullptr) journal_.add(WriteKind::attribute_set, {stand_in, value}, Ref::borrow(name));
+}
+
 void Heap::store_slot(PyObject* owner, PyObject* slot, PyObject* value) {
   if (Py_TYPE(slot) != &PyMemberDescr_Type) throw GraphBreak(fmt::format("assignment to an attribute of a {} through a descriptor in C", Py_TYPE(owner)->tp_name));
   Ref before = Ref::steal(Py_TYPE(slot)->tp_descr_get(slot, owner, reinterpret_cast<PyObject*>(Py_TYPE(owner))));

@@ -57,14 +57,16 @@ Ref RecordedCalls::record_as_is(PyObject* callable, const ForeignFunction& funct
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   const bool tracks = !function.has(Trait::detaches) && history_.tracks(operands);
   const auto first = static_cast<Index>(stand_ins_.size());
+  const std::size_t first_node = graph_.nodes().size();
   const History::Scope scope(history_, tracks);
   Ref result = record_by_kind(callable, function, args, kwargs, operands);
-  if (tracks) history_.note_results(result.get(), first);
+  if (tracks) history_.note_call(result.get(), first, first_node);
   return result;
 }
 
 Ref RecordedCalls::record_by_kind(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands) {
   late_.refuse(function, operands);
+  if (function.has(Trait::asks_for_gradient) || function.has(Trait::detaches_in_place)) return ask_for_gradient(function, args, kwargs);
   if (function.in_graph) {
     if (operands.empty()) throw GraphBreak(fmt::format("{}, allowed in graphs, is called without a tensor", function.name));
     for (Index index : operands) present_.of(index);
@@ -76,6 +78,18 @@ Ref RecordedCalls::record_by_kind(PyObject* callable, const ForeignFunction& fun
   if (writing) return record_here(callable, function, writing->args.get(), writing->kwargs.get());
   if (operands.empty() && !draws(callable, function, args, kwargs) && !(function.op && (holds_symbolic_int(args) || names_a_device(function, args, kwargs)))) return constants_.fold(callable, args, kwargs);
   return op_calls_.record(callable, function, args, kwargs, operands);
+}
+
+/// torch.Tensor.requires_grad_(requires_grad=True), or detach_(), which says no.
+Ref RecordedCalls::ask_for_gradient(const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  PyObject* named = kwargs ? PyDict_GetItemString(kwargs, "requires_grad") : nullptr;
+  PyObject* wanted = PyTuple_GET_SIZE(args) > 1 ? PyTuple_GET_ITEM(args, 1) : named ? named : Py_True;
+  const auto index = PyTuple_GET_SIZE(args) > 0 ? stand_ins_.find(PyTuple_GET_ITEM(args, 0)) : std::nullopt;
+  if (!index || !PyBool_Check(wanted)) throw GraphBreak("requires_grad_() with unusual arguments");
+  const bool detaches = function.has(Trait::detaches_in_place);
+  if (detaches && stand_ins_[*index].viewed) throw GraphBreak("a view is detached in place");
+  history_.ask_for_gradient(*index, !detaches && wanted == Py_True);
+  return stand_ins_[*index].object;
 }
 
 /// A call that splits a tensor of which a size varies, as the views that it gives; empty for other calls.

@@ -34,6 +34,7 @@ class RecordedCalls {
   Ref record_here(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_as_is(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref record_by_kind(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
+  Ref ask_for_gradient(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref split_by_expressions(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   // recorded_autocast.cpp
   std::optional<Ref> record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);

@@ -13,10 +13,20 @@ namespace tenon::python {
 std::uint32_t RecordedOutputs::number(PyObject* stand_in) {
   if (const auto known = numbers_.find(stand_in); known != numbers_.end()) return known->second;
   if (is_symbolic_int(stand_in)) symbols_.compute(*integer_of(stand_in));
-  else if (!is_symbolic_scalar(stand_in) && stand_ins_[stand_ins_.require(stand_in)].counts_apart)
-    throw Unbuildable(stand_in, "a tensor read as `.data`, whose writes torch counts apart, leaves the graph");
+  else if (!is_symbolic_scalar(stand_in)) require_buildable(stand_in);
   outputs_.push_back(Ref::borrow(stand_in));
   return numbers_[stand_in] = static_cast<std::uint32_t>(outputs_.size() - 1);
+}
+
+void RecordedOutputs::require_buildable(PyObject* stand_in) const {
+  const Index index = stand_ins_.require(stand_in);
+  const StandIn& s = stand_ins_[index];
+  if (s.counts_apart) throw Unbuildable(stand_in, "a tensor read as `.data`, whose writes torch counts apart, leaves the graph");
+  if (s.leaf) throw Unbuildable(stand_in, "a tensor that the call made require a gradient leaves the graph");
+  if (s.requires_grad && !s.input)
+    if (const auto function = gradients_.unwalked_function(present_.of(index)))
+      throw Unbuildable(stand_ins_[*function].object.get(), "a torch.autograd.Function is applied to a tensor that requires grad, whose gradient is asked for later");
+  if (s.requires_grad && !s.input && gradients_.needs_roots(present_.of(index))) throw Unbuildable(stand_in, "what is to be differentiated by tensors as the graph has written them leaves it");
 }
 
 namespace {
@@ -110,6 +120,7 @@ std::uint32_t RecordedOutputs::fresh_output(Index index, CapturedGraph& captured
   vary(output, graph_.type(s.value).shape);
   output.late = core_.is_late(s.value);
   output.requires_grad = s.requires_grad;
+  output.spent = s.requires_grad && gradients_.is_spent(output.value);
   graph_.add_output({output.value, ir::OutputKind::result, {}});
   trace_.add_output(s.object.get());
   captured.tensors.push_back(std::move(output));
@@ -270,6 +281,7 @@ CapturedGraph RecordedOutputs::finish() {
   captured.error_handlings = std::move(core_.error_handlings);
   captured.takes_random_numbers = core_.random_token.has_value();
   captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_.trace()), trace_.take_op_names());
+  captured.walks = gradients_.any();
   captured.late_sizes = symbols_.any_data();
   add_gradients(captured);
   return captured;

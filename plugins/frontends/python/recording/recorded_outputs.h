@@ -9,6 +9,7 @@
 #include "python/recording/graph/recorded_graph.h"
 #include "python/recording/graph/recorded_inputs.h"
 #include "python/recording/graph/recorded_trace.h"
+#include "python/recording/recorded_gradients.h"
 #include "python/recording/memory/late_views.h"
 #include "python/recording/opaque/opaque_calls.h"
 
@@ -18,9 +19,10 @@ class RecordedOutputs {
  public:
   using Index = StandIns::Index;
 
-  RecordedOutputs(RecordedGraph& graph, RecordedInputs& inputs, RecordedTrace& trace, Assumptions& assumptions, LateViews& late_views, OpaqueCalls& opaque)
+  RecordedOutputs(RecordedGraph& graph, RecordedInputs& inputs, RecordedTrace& trace, Assumptions& assumptions, LateViews& late_views, OpaqueCalls& opaque,
+                  const RecordedGradients& gradients)
       : core_(graph), graph_(graph.graph), symbols_(graph.symbols), stand_ins_(graph.stand_ins), present_(graph.present), inputs_(inputs), trace_(trace),
-        assumptions_(assumptions), late_views_(late_views), opaque_(opaque) {}
+        assumptions_(assumptions), late_views_(late_views), opaque_(opaque), gradients_(gradients) {}
 
   /// The number of the output that carries a stand-in's value; the same number when asked again.
   std::uint32_t number(PyObject* stand_in);
@@ -36,6 +38,7 @@ class RecordedOutputs {
   std::uint32_t crossed_output(Index index, CapturedGraph& captured);
   std::uint32_t parts_output(Index index, CapturedGraph& captured);
 
+  void require_buildable(PyObject* stand_in) const;
   bool shows_parts(Index index) const;
   ir::ValueId value_of_view(Index index);
   void vary_view(TensorOutput& output, const StandIn& view, const StandIn& base);
@@ -53,6 +56,7 @@ class RecordedOutputs {
   Assumptions& assumptions_;
   LateViews& late_views_;
   OpaqueCalls& opaque_;
+  const RecordedGradients& gradients_;
   std::vector<Ref> outputs_;  // by number: stand-ins of tensors and of numbers
   std::unordered_map<PyObject*, std::uint32_t> numbers_;
   std::unordered_map<Index, std::uint32_t> made_;  // stand-in -> index into CapturedGraph::tensors

@@ -15,6 +15,7 @@
 #include "python/recording/memory/device_results.h"
 #include "python/recording/recorded_lists.h"
 #include "python/stand_ins/late_text.h"
+#include "python/stand_ins/torch_stand_in.h"
 #include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
@@ -128,12 +129,19 @@ Ref TensorRecorder::differentiable(PyObject* callable, std::span<const Ref> argu
   const auto note = [&](PyObject* object) {
     if (const auto index = core_.stand_ins.find(object)) operands.push_back(*index);
   };
+  bool parameters = false;  // in a list that nothing was read of yet
   for (const Ref& argument : arguments) {
     note(argument.get());
-    for (Py_ssize_t i = 0; PyTuple_Check(argument.get()) && i < PyTuple_GET_SIZE(argument.get()); ++i) note(PyTuple_GET_ITEM(argument.get(), i));
+    if (!PyTuple_Check(argument.get()) && !PyList_Check(argument.get())) continue;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(argument.get()); ++i) {
+      PyObject* item = PySequence_Fast_GET_ITEM(argument.get(), i);
+      note(item);
+      parameters |= known_torch_library()->is_tensor(item) && !is_torch_stand_in(item) && checked(PyObject_GetAttrString(item, "requires_grad")).is(Py_True);
+    }
   }
   const auto is_followed = [&](StandIns::Index index) { return core_.stand_ins[index].device.is_host() && !is_complex(core_.stand_ins[index].dtype); };
-  if (!history_.tracks(operands) || !std::ranges::all_of(operands, is_followed)) return {};
+  const bool tracks = history_.tracks(operands) || (parameters && torch_state().value_or(core_.state).grad_enabled());
+  if (!tracks || !std::ranges::all_of(operands, is_followed)) return {};
   return checked(PyObject_GetAttrString(checked(imported("tenon._differentiable")).get(), std::string(function.last_word()).c_str()));
 }
 

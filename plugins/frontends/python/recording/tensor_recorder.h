@@ -24,6 +24,7 @@
 #include "python/recording/recorded_branches.h"
 #include "python/recording/recorded_calls.h"
 #include "python/recording/recorded_crossings.h"
+#include "python/recording/recorded_gradients.h"
 #include "python/recording/recorded_outputs.h"
 #include "python/stand_ins/array_stand_in.h"
 #include "python/stand_ins/stand_in_uses.h"
@@ -48,6 +49,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool is_own(PyObject* found) override;
   bool is_own_class(PyObject* type) override;
   bool operates_on_any(PyObject* stand_in) const override { return Py_TYPE(stand_in) == array_stand_in_type(); }
+  bool is_evaluated(PyObject* method) override { return foreign_function(method).has(Trait::evaluated); }
   PyObject* written_in_python(PyObject* callable) override;
   Ref differentiable(PyObject* callable, std::span<const Ref> arguments) override;
   Pieces pieces_of(PyObject* callable) override;
@@ -89,6 +91,13 @@ class TensorRecorder final : public Recorder, public StandInUses {
   Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) override;
   std::optional<bool> truth_of(PyObject* stand_in) override { return known_.truth(stand_in); }
   bool assume(PyObject* stand_in, bool truth) override { return assumptions_.assume(stand_in, truth); }
+  Walked walk(const GradientWalk& walk, GuardSet& guards) override { return gradients_.walk(walk, guards); }
+  Walked walk_behind(std::size_t function, const GradientWalk& walk, GuardSet& guards) override { return gradients_.walk_behind(function, walk, guards); }
+  void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) override {
+    gradients_.apply_function(context, inputs, outputs, saved);
+  }
+  bool keeps_gradient(PyObject* tensor) override { return gradients_.keeps_gradient(tensor); }
+  bool may_be_gradient(PyObject* tensor, PyObject* value) override { return gradients_.may_be_gradient(tensor, value); }
   std::uint32_t output(PyObject* stand_in) override { return outputs_.number(stand_in); }
 
   // control
@@ -137,7 +146,8 @@ class TensorRecorder final : public Recorder, public StandInUses {
   RecordedCalls calls_{core_, history_, *this, known_, late_sizes_, opaque_, opaque_writes_, constants_, op_calls_, writes_};
   RecordedCrossings crossings_{core_, trace_, *this};
   RecordedBranches branches_{core_, inputs_, trace_};
-  RecordedOutputs outputs_{core_, inputs_, trace_, assumptions_, late_views_, opaque_};
+  RecordedGradients gradients_{core_, inputs_, history_, trace_};
+  RecordedOutputs outputs_{core_, inputs_, trace_, assumptions_, late_views_, opaque_, gradients_};
 };
 
 }  // namespace tenon::python

@@ -126,6 +126,7 @@ StandIns::Index StandIns::root(Index index) const {
 }
 
 void StandIns::count_write(Index index) {
+  if (stand_ins_[index].counts_apart) return;
   StandIn& seen = stand_ins_[root(index)];
   ++(seen.crossed ? seen.writes : storage_of(index).writes);
 }

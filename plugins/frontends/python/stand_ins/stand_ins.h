@@ -45,6 +45,7 @@ struct StandIn {
   std::optional<ViewLayout> late;     // a view of memory whose size depends on data: its layout there
   std::optional<ViewLayout> layout;   // another view where numbers vary: its layout in the memory, where it can be said
   Detached detached = Detached::no;
+  bool leaf = false;                  // made by the call, and a leaf of torch's autograd graph from then on
   bool untracked = false;             // a view: made where grad mode was off, or of such a view; torch refuses writes through it that need gradients
   bool inference = false;             // made in inference mode, or a view of such a view; is_inference() asks what made the memory
   bool counts_apart = false;          // made by `.data`: writes do not count in the version of what it views

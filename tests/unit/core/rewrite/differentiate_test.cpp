@@ -73,13 +73,24 @@ TEST_CASE("a composite in between is expanded where it stands, and its results m
   ir::Graph graph;
   const ValueId x = graph.add_input(ir::Type::tensor(DType::f64, {2, 3}));
   NodeBuilder b(graph);
-  const ValueId rows = b.one("stack", {x, x}, {{"dim", Dim(0)}}), y = b.one("mul", {rows, rows});
+  const ValueId rows = b.one("matmul", {x, b.one("permute", {x}, {{"dims", std::vector<Dim>{1, 0}}})}), y = b.one("mul", {rows, rows});
   std::map<std::uint32_t, ValueId> moved;
   const auto found = rewrite::differentiate(graph, std::array{rewrite::Seed{y, ones_like(b, y)}}, std::array{x, rows}, {},
                                             [&](ValueId from, ValueId to) { moved[from.value] = to; });
   REQUIRE(moved.count(rows.value) == 1);
   CHECK(graph.type(moved[rows.value]).shape == graph.type(*found[1]).shape);
   CHECK(graph.type(*found[0]).shape == graph.type(x).shape);
+}
+
+TEST_CASE("a walk says of which nodes the operands or results are needed") {
+  ir::Graph graph;
+  const ValueId x = graph.add_input(ir::Type::tensor(DType::f64, {3}));
+  NodeBuilder b(graph);
+  const ValueId sine = b.one("sin", {x}), shifted = b.one("add", {sine, b.literal(1.0)}), total = b.one("sum", {shifted}, {{"dim", std::vector<Dim>{0}}, {"keepdim", false}});
+  std::map<std::string, bool> needed;
+  rewrite::differentiate(graph, std::array{rewrite::Seed{total, ones_like(b, total)}}, std::array{x}, {}, {},
+                         [&](ir::NodeId id, bool reads) { needed[std::string(graph.node(id).op)] = reads; });
+  CHECK(needed == std::map<std::string, bool>{{"sin", true}, {"add", false}, {"sum", false}});
 }
 
 TEST_CASE("complex numbers and bits have no gradient, and say so") {

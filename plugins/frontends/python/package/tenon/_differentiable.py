@@ -142,6 +142,67 @@ def rnn_relu_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_h
     return (_linear(hx, w_hh, b_hh) + _linear(input, w_ih, b_ih)).relu()
 
 
+MOST_STEPS = 256  # of layers, directions and places together, that one graph holds
+
+
+def lstm(input: torch.Tensor, hx: Any, *settings: Any) -> Any:
+    return _layers(lstm_cell, input, tuple(hx), settings) if type(hx) in (tuple, list) else NotImplemented  # a packed sequence has its sizes there
+
+
+def gru(input: torch.Tensor, hx: Any, *settings: Any) -> Any:
+    return _layers(gru_cell, input, (hx,), settings)
+
+
+def rnn_tanh(input: torch.Tensor, hx: Any, *settings: Any) -> Any:
+    return _layers(rnn_tanh_cell, input, (hx,), settings)
+
+
+def rnn_relu(input: torch.Tensor, hx: Any, *settings: Any) -> Any:
+    return _layers(rnn_relu_cell, input, (hx,), settings)
+
+
+def _layers(cell: Any, x: torch.Tensor, states: tuple, settings: tuple) -> Any:
+    """All layers and directions over a sequence, cell by cell."""
+    if len(settings) != 7 or not isinstance(settings[0], (list, tuple)):
+        return NotImplemented
+    parameters, has_biases, layers, dropped, train, bidirectional, batch_first = settings
+    directions = 2 if bidirectional else 1
+    each = 4 if has_biases else 2
+    if x.dim() != 3 or len(parameters) != layers * directions * each:
+        return NotImplemented
+    if batch_first:
+        x = x.transpose(0, 1)
+    if x.shape[0] * layers * directions > MOST_STEPS:
+        return NotImplemented
+    last = []
+    for layer in range(layers):
+        ways = []
+        for direction in range(directions):
+            at = layer * directions + direction
+            own = parameters[at * each : (at + 1) * each]
+            state = tuple([s[at] for s in states])
+            places = list(x.unbind(0))
+            if direction:
+                places.reverse()
+            outputs = []
+            for place in places:
+                made = cell(place, state if len(state) > 1 else state[0], *own)
+                if made is NotImplemented:
+                    return NotImplemented
+                state = made if len(state) > 1 else (made,)
+                outputs.append(state[0])
+            if direction:
+                outputs.reverse()
+            ways.append(torch.stack(outputs, 0))
+            last.append(state)
+        x = torch.cat(ways, -1) if bidirectional else ways[0]
+        if dropped > 0 and train and layer < layers - 1:
+            x = dropout(x, dropped, True)
+    if batch_first:
+        x = x.transpose(0, 1)
+    return (x, *[torch.stack([state[k] for state in last], 0) for k in range(len(states))])
+
+
 def _linear(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None) -> torch.Tensor:
     return torch.nn.functional.linear(x, weight, bias)
 

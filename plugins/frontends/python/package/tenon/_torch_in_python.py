@@ -38,10 +38,9 @@ class Context:
 
 
 def apply_function(cls: type[torch.autograd.Function], *args: Any) -> Any:
-    """``cls.apply(*args)`` where no gradient is wanted."""
+    """``cls.apply(*args)``: its results, and where a gradient is wanted what a walk must know of it."""
     ctx = Context(args)
-    if torch.is_grad_enabled() and True in ctx.needs_input_grad:
-        return NotImplemented
+    tracked = torch.is_grad_enabled() and True in ctx.needs_input_grad
     with torch.no_grad():
         if cls.setup_context is torch.autograd.Function.setup_context:
             outputs = cls.forward(ctx, *args)
@@ -50,9 +49,79 @@ def apply_function(cls: type[torch.autograd.Function], *args: Any) -> Any:
             cls.setup_context(ctx, args, outputs)
             if _saves_unchanged_input(outputs, args, ctx):
                 return NotImplemented
+        if tracked:
+            results = outputs if type(outputs) is tuple else (outputs,)
+            if not _track(cls, ctx, args, results):
+                return NotImplemented
+            return outputs
         if type(outputs) is tuple:
             return tuple([_as_output(output, args, ctx) for output in outputs])
         return _as_output(outputs, args, ctx)
+
+
+def _track(cls: type[torch.autograd.Function], ctx: Context, args: tuple, results: tuple) -> bool:
+    """Has the walks of this graph that come to the results of a function evaluate its ``backward``. False where torch must."""
+    outputs = []
+    for result in results:
+        if not isinstance(result, torch.Tensor) or _holds(args, result) or _holds(outputs, result):
+            return False
+        outputs.append(result)
+    if ctx.dirty_tensors or ctx.saved_for_forward:
+        return False
+    applied = Applied(cls, ctx, args, outputs)
+    if applied.outputs:
+        track_function(applied, applied.inputs, applied.outputs, [t for t in ctx.to_save if t is not None])
+    return True
+
+
+class Applied:
+    """A function that was applied, and how gradients flow through it."""
+
+    def __init__(self, cls: type[torch.autograd.Function], ctx: Context, args: tuple, outputs: list) -> None:
+        self.cls = cls
+        self.ctx = ctx
+        self.wanted = ctx.needs_input_grad
+        self.inputs = [a for a, wanted in zip(args, self.wanted) if wanted]
+        self.results = outputs
+        self.outputs = [o for o in outputs if o.is_floating_point() and not _holds(ctx.non_differentiable, o)]
+
+    def gradients(self, given: list, create_graph: bool) -> Any:
+        """Those of the inputs that require grad, from those of the outputs that do; None where torch would refuse what the program gives."""
+        all_given = []
+        for result in self.results:
+            gradient = None
+            for output, one in zip(self.outputs, given):
+                if output is result:
+                    gradient = one
+            if gradient is None and self.ctx.materialize_grads:
+                gradient = torch.zeros_like(result)
+            all_given.append(gradient)
+        backward = self.cls.vjp if self.cls.backward is torch.autograd.Function.backward else self.cls.backward
+        with torch.set_grad_enabled(create_graph):
+            found = backward(self.ctx, *all_given)
+        if type(found) is not tuple:
+            found = (found,)
+        if len(found) < len(self.wanted):
+            return None
+        gradients = []
+        for gradient, wanted in zip(found, self.wanted):
+            if wanted:
+                gradients.append(gradient)
+        for gradient, x in zip(gradients, self.inputs):
+            if gradient is not None and (not isinstance(gradient, torch.Tensor) or gradient.shape != x.shape or gradient.dtype != x.dtype):
+                return None
+        for at in range(len(self.wanted), len(found)):
+            if found[at] is not None:
+                return None
+        return gradients
+
+
+def track_function(applied: Applied, inputs: list, outputs: list, saved: list) -> None:
+    """Makes outputs those of a function of inputs; `saved` is read to give its gradients.
+
+    A capture records that; nobody else calls it.
+    """
+    raise NotImplementedError
 
 
 def _saves_unchanged_input(outputs: Any, args: tuple, ctx: Context) -> bool:
@@ -80,6 +149,78 @@ def _as_output(output: Any, args: tuple, ctx: Context) -> Any:
     return output
 
 
+def walk(tensors: Any, gradients: Any, keep_graph: bool, create_graph: bool, to: tuple, may_miss: bool) -> tuple:
+    """The gradients of tensors, or of the inputs of a function that was applied, by its number: pairs of a tensor and its gradient, by what is asked
+    for, or by all leaves; and of functions, beyond which the walk has not gone, the number, the gradients of its outputs and what :class:`Applied` says.
+
+    A capture records that; nobody else calls it.
+    """
+    raise NotImplementedError
+
+
+def run_backward(
+    tensors: tuple, grad_tensors: tuple, keep_graph: bool, create_graph: bool, inputs: tuple = (), allow_unreachable: bool = False, accumulate_grad: bool = False
+) -> Any:
+    """``torch._C._EngineBase.run_backward``: gives the gradients by `inputs`, or adds them to the `.grad` of these, or of all leaves."""
+    if create_graph and accumulate_grad:
+        return NotImplemented
+    gradients, functions = walk(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable)
+    while functions:
+        number, given, applied = functions.pop()  # the last that was applied: no walk to come leads to it
+        found = applied.gradients(given, create_graph)
+        if found is None:
+            return NotImplemented
+        more, others = walk(number, found, keep_graph, create_graph, inputs, True)
+        gradients = _joined(gradients, more)
+        functions = _joined_functions(functions, others)
+    if not allow_unreachable:
+        for _, gradient in gradients:
+            if gradient is None:
+                return NotImplemented
+    if not accumulate_grad:
+        return tuple([gradient for _, gradient in gradients])
+    with torch.no_grad():
+        for leaf, gradient in gradients:
+            if gradient is None:
+                continue
+            if leaf.grad is None:
+                leaf.grad = gradient
+            else:
+                leaf.grad.add_(gradient)
+    return ()
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return b if a is None else a if b is None else a + b
+
+
+def _joined(some: list, others: list) -> list:
+    """The sums of gradients of the same tensors."""
+    sums = list(some)
+    for tensor, gradient in others:
+        for at in range(len(sums)):
+            if sums[at][0] is tensor:
+                sums[at] = (tensor, _sum(sums[at][1], gradient))
+                break
+        else:
+            sums.append((tensor, gradient))
+    return sums
+
+
+def _joined_functions(some: list, others: list) -> list:
+    """The sums of gradients of the same functions, in the order in which these were applied."""
+    sums = list(some)
+    for number, gradients, applied in others:
+        at = 0
+        while at < len(sums) and sums[at][0] < number:
+            at += 1
+        if at < len(sums) and sums[at][0] == number:
+            sums[at] = (number, [_sum(a, b) for a, b in zip(sums[at][1], gradients)], applied)
+        else:
+            sums.insert(at, (number, gradients, applied))
+    return sums
+
+
 def group_tensors(tensorlistlist: list[list[Any]], with_indices: bool = False) -> Any:
     """``torch.utils._foreach_utils._group_tensors_by_device_and_dtype`` of tensors of one dtype: the order of several groups is torch's own."""
     lists = [list(tensors) for tensors in tensorlistlist]
@@ -93,3 +234,40 @@ def group_tensors(tensorlistlist: list[list[Any]], with_indices: bool = False) -
         if tensor.dtype is not first.dtype or tensor.device != first.device:
             return NotImplemented
     return {(first.device, first.dtype): (lists, list(range(len(lists[0]))) if with_indices else [])}
+
+
+def check_and_unscale(grads: list, found_inf: torch.Tensor, inv_scale: torch.Tensor) -> None:
+    """``torch._amp_foreach_non_finite_check_and_unscale_``: says in `found_inf`, which is 1 from the first time on, whether a gradient has an inf or NaN."""
+    for grad in grads:
+        found_inf.copy_(torch.where(torch.isfinite(grad).all(), found_inf, torch.ones_like(found_inf)))
+        grad.copy_(torch.where(inv_scale == 1, grad, grad * inv_scale))
+
+
+def update_scale(
+    scale: torch.Tensor, growth_tracker: torch.Tensor, found_inf: torch.Tensor, growth_factor: float, backoff_factor: float, growth_interval: int
+) -> torch.Tensor:
+    """``torch._amp_update_scale_``: smaller after a step that was skipped, larger after so many that were not."""
+    found = found_inf != 0
+    tracker = growth_tracker + 1
+    grows = tracker == growth_interval
+    grown = (scale.double() * growth_factor).to(scale.dtype)
+    kept = torch.where(grows & torch.isfinite(grown), grown, scale)
+    scale.copy_(torch.where(found, (scale.double() * backoff_factor).to(scale.dtype), kept))
+    growth_tracker.copy_(torch.where(found | grows, torch.zeros_like(growth_tracker), tracker))
+    return scale
+
+
+def assume(condition: torch.Tensor) -> bool:
+    """Whether the graph may go on as if a tensor of one element were true, which each run checks before it changes anything.
+
+    A capture answers that; nobody else calls it.
+    """
+    raise NotImplementedError
+
+
+def maybe_step(scaler: torch.amp.GradScaler, optimizer: torch.optim.Optimizer, optimizer_state: dict, *args: Any, **kwargs: Any) -> Any:
+    """``GradScaler._maybe_opt_step``: that no gradient has an inf or NaN is what each run finds, or it is not one of this graph."""
+    found = list(optimizer_state["found_inf_per_device"].values())
+    if len(found) != 1 or not assume(found[0] == 0):
+        return NotImplemented
+    return optimizer.step(*args, **kwargs)

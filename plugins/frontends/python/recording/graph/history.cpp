@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/rewrite/differentiate.h"
 #include "python/objects/graph_break.h"
 
 namespace tenon::python {
@@ -21,13 +22,45 @@ void History::require_tracked(std::span<const Index> operands) const {
     if (!is_float(s.dtype)) throw GraphBreak("complex numbers that require grad");
     if (!s.device.is_host()) throw GraphBreak("a tensor of a device that requires grad", kGradHint);
     if (s.untracked) throw GraphBreak("a view that was made without grad mode, of a tensor that requires grad");
-    if (is_input_memory(index) && core_.stand_ins.storage_of(index).version > 0) throw GraphBreak("an operation with grad mode on, on a tensor that was written without");
+    if (!reads_present_root(index)) throw GraphBreak("an operation with grad mode on, on a view of a tensor that was written without");
   }
+}
+
+/// Whether the value of a tensor is what torch would differentiate by: memory that was written without grad mode has a history of its own from then
+/// on, which views from before do not have.
+bool History::reads_present_root(Index index) const {
+  const StandIn& s = core_.stand_ins[index];
+  const std::uint32_t version = core_.stand_ins.storage_of(index).version;
+  if (version == 0 || s.leaf || s.input || !(is_input_memory(index) || is_leaf_memory(index))) return true;
+  const auto made = view_versions_.find(index);
+  return made != view_versions_.end() && made->second == version && s.version == version;
+}
+
+void History::ask_for_gradient(Index index, bool wanted) {
+  StandIn& s = core_.stand_ins[index];
+  if (s.requires_grad == wanted) return;
+  if (!wanted_) throw GraphBreak("gradients are asked for", kGradHint);
+  const bool born = s.kind == TensorKind::torch && !s.input && is_float(s.dtype) && s.device.is_host() && !core_.is_inference(index) && !s.counts_apart;
+  if (!wanted || !born || core_.is_late(s.value) || core_.in_branch()) throw GraphBreak("a tensor is asked to require a gradient, or not to");
+  s.leaf = s.requires_grad = true;
+  core_.stand_ins.storage_of(index).requires_grad = true;
+}
+
+std::span<const ir::ValueId> History::roots(Index leaf) const {
+  const auto found = roots_.find(leaf);
+  return found == roots_.end() ? std::span<const ir::ValueId>() : found->second.roots;
+}
+
+bool History::is_on_roots(ir::ValueId value) const {
+  std::vector<ir::ValueId> all;
+  for (const auto& [leaf, roots] : roots_) all.insert(all.end(), roots.roots.begin(), roots.roots.end());
+  for (const AppliedFunction& function : functions_) all.insert(all.end(), function.roots.begin(), function.roots.end());
+  return std::ranges::find(all, value) != all.end() || !rewrite::nodes_between(core_.graph, {{value}}, all).empty();
 }
 
 bool History::has_node(PyObject* stand_in) const {
   const auto index = core_.stand_ins.find(stand_in);
-  return index && core_.stand_ins[*index].requires_grad && !core_.stand_ins[*index].input;
+  return index && core_.stand_ins[*index].requires_grad && !core_.stand_ins[*index].input && !core_.stand_ins[*index].leaf;
 }
 
 /// Whether a value depends on an input that requires grad. Values of nodes are looked at in the order of the graph: chains of them may be long.
@@ -59,9 +92,81 @@ bool History::depends_now(ir::ValueId value) const {
   return v.kind == ir::ValueKind::input && core_.stand_ins[inputs_.stand_ins()[v.index]].requires_grad;
 }
 
-ir::ValueId History::operand(Index index, ir::ValueId value) { return tracking_ && !core_.stand_ins[index].requires_grad ? cut(value) : value; }
+ir::ValueId History::operand(Index index, ir::ValueId value) {
+  const StandIn& s = core_.stand_ins[index];
+  if (!tracking_) return value;
+  if (!s.requires_grad) return cut(value);
+  const bool computed = s.leaf || (s.input && core_.stand_ins.storage_of(index).version > 0);
+  return computed ? root(index, value) : value;
+}
+
+ir::ValueId History::root(Index leaf, ir::ValueId value) {
+  Roots& known = roots_[leaf];
+  if (const auto at = std::ranges::find(known.of, value); at != known.of.end()) return known.roots[at - known.of.begin()];
+  known.of.push_back(value);
+  known.roots.push_back(new_root(value));
+  return known.roots.back();
+}
+
+/// What is computed from it is differentiated up to it.
+ir::ValueId History::new_root(ir::ValueId value) {
+  const ir::ValueId root = core_.builder.one("detach", {value});
+  depends_.resize(std::max<std::size_t>(depends_.size(), core_.graph.value_capacity()), -1);
+  depends_[root.value] = 1;
+  return root;
+}
+
+void History::apply(AppliedFunction function) {
+  if (!wanted_) throw GraphBreak("a torch.autograd.Function is applied to a tensor that requires grad", kGradHint);
+  if (core_.in_branch()) throw GraphBreak("a torch.autograd.Function in a branch of a control op");
+  for (Index index : function.inputs) {
+    require_tracked({&index, 1});
+    const Scope scope(*this, true);
+    function.values.push_back(operand(index, core_.present.of(index)));
+  }
+  for (Index index : function.outputs) {
+    StandIn& s = core_.stand_ins[index];
+    if (s.viewed || s.input || s.requires_grad || core_.stand_ins.storage_of(index).requires_grad || core_.is_late(s.value))
+      throw GraphBreak("a torch.autograd.Function gives a tensor that is not its own");
+    s.value = new_root(core_.present.of(index));
+    s.requires_grad = core_.stand_ins.storage_of(index).requires_grad = true;
+    function.roots.push_back(s.value);
+  }
+  for (auto& [index, version] : function.saved) version = core_.stand_ins.storage_of(index).version;
+  functions_.push_back(std::move(function));
+}
+
+void History::require_unwritten(const AppliedFunction& function) const {
+  for (const auto& [index, version] : function.saved)
+    if (core_.stand_ins.storage_of(index).version != version) throw GraphBreak("a tensor was written that the backward of a torch.autograd.Function reads");
+}
+
+/// Whether something that torch would differentiate was computed from a leaf, and no walk has been through it for the last time.
+bool History::are_gradients_to_come(Index leaf) {
+  std::vector<ir::ValueId> values(roots(leaf).begin(), roots(leaf).end());
+  if (const auto input = core_.stand_ins[leaf].input) values.push_back(core_.graph.inputs()[*input]);
+  const auto reads = [&](const ir::Node& node) { return std::ranges::any_of(node.operands, [&](ir::ValueId v) { return std::ranges::find(values, v) != values.end(); }); };
+  return std::ranges::any_of(core_.graph.nodes(), [&](ir::NodeId id) { return to_come_.contains(id.value) && core_.graph.node(id).op != "detach" && reads(core_.graph.node(id)); });
+}
+
+bool History::is_on(ir::ValueId value, ir::ValueId root) const { return value == root || !rewrite::nodes_between(core_.graph, {{value}}, {{root}}).empty(); }
 
 ir::ValueId History::cut(ir::ValueId value) { return depends(value) ? core_.builder.one("detach", {value}) : value; }
+
+void History::note_call(PyObject* results, Index first, std::size_t first_node) {
+  rewrite::expand_last(core_.graph, first_node, [this](ir::ValueId from, ir::ValueId to) { move_value(from, to); });
+  note_tracked(first_node);
+  note_results(results, first);
+}
+
+void History::note_tracked(std::size_t first_node) {
+  for (ir::NodeId id : core_.graph.nodes().subspan(std::min(first_node, core_.graph.nodes().size()))) to_come_.insert(id.value);
+}
+
+void History::move_value(ir::ValueId from, ir::ValueId to) {
+  for (Index index = 0; index < core_.stand_ins.size(); ++index)
+    if (core_.stand_ins[index].value == from) core_.stand_ins[index].value = to;
+}
 
 void History::note_results(PyObject* results, Index first) {
   if (PyTuple_Check(results) || PyList_Check(results)) {
@@ -74,10 +179,16 @@ void History::note_results(PyObject* results, Index first) {
   StandIn& s = core_.stand_ins[*index];
   if (s.kind == TensorKind::torch && s.detached == Detached::no && is_float(s.dtype)) s.requires_grad = depends(value);
   core_.stand_ins.storage_of(*index).requires_grad |= s.requires_grad;
+  if (s.viewed) view_versions_[*index] = core_.stand_ins.storage_of(*index).version;
 }
 
 void History::require_writable(Index target) {
   const bool any = core_.stand_ins.storage_of(target).requires_grad;
+  if (core_.stand_ins[target].counts_apart && any) {  // torch does not see it: gradients to come would be those of what was written
+    const Index owner = core_.stand_ins.owner(target);
+    if (tracking_ || !(core_.stand_ins[owner].input || core_.stand_ins[owner].leaf) || are_gradients_to_come(owner)) throw GraphBreak("a write through `.data`, which torch does not count", "write to the tensor itself under torch.no_grad()");
+    return;
+  }
   if (!any && !tracking_) return;
   if (!any) {  // it becomes a part of the autograd graph
     if (is_input_memory(target)) throw GraphBreak("a write to an input that requires no grad, of what does");
@@ -85,11 +196,11 @@ void History::require_writable(Index target) {
     return;
   }
   if (!torch_state().value_or(core_.state).grad_enabled()) {
-    if (!is_input_memory(target)) throw GraphBreak("a write without grad mode, to a tensor that requires grad");
+    if (!is_input_memory(target) && !is_leaf_memory(target)) throw GraphBreak("a write without grad mode, to a tensor that requires grad");
     return;
   }
   const StandIn& s = core_.stand_ins[target];
-  if (is_input_memory(target) || !s.requires_grad || s.untracked) throw GraphBreak("a write to a tensor that requires grad, or that shares its memory");
+  if (is_input_memory(target) || is_leaf_memory(target) || !s.requires_grad || s.untracked) throw GraphBreak("a write to a tensor that requires grad, or that shares its memory");
 }
 
 void History::note_write(Index target) {

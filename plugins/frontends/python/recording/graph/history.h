@@ -2,6 +2,8 @@
 #pragma once
 
 #include <span>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "python/recording/graph/recorded_graph.h"
@@ -22,6 +24,32 @@ class History {
   bool tracks(std::span<const Index> operands) const;
   /// Throws GraphBreak where it would, and here nothing can.
   void require_tracked(std::span<const Index> operands) const;
+
+  /// Whether gradients of the graph may be asked for.
+  bool wanted() const { return wanted_; }
+  /// torch.Tensor.requires_grad_(wanted). Throws GraphBreak where that changes an object that is older than the call, or torch refuses it.
+  void ask_for_gradient(Index index, bool wanted);
+  /// What the graph computed as the elements of a leaf, where that was read to be differentiated: the gradient of the leaf is that of these values.
+  std::span<const ir::ValueId> roots(Index leaf) const;
+  /// Whether a value depends on any of those.
+  bool is_on_roots(ir::ValueId value) const;
+
+  /// A torch.autograd.Function that was applied: the program says how gradients flow through it.
+  struct AppliedFunction {
+    Ref context;
+    std::vector<Index> inputs;        // tensors that require grad
+    std::vector<ir::ValueId> values;  // of these, as they were
+    std::vector<Index> outputs;
+    std::vector<ir::ValueId> roots;   // of these: what depends on them depends on the function
+    std::vector<std::pair<Index, std::uint32_t>> saved;  // what its backward reads, with the version of its memory
+  };
+  /// Makes outputs, which were computed without grad mode, those of a function. Throws GraphBreak where they are not its own.
+  void apply(AppliedFunction function);
+  std::span<const AppliedFunction> functions() const { return functions_; }
+  /// Throws GraphBreak where something was written that the backward of a function reads, of which torch says an error.
+  void require_unwritten(const AppliedFunction& function) const;
+  /// Whether a value depends on a value.
+  bool is_on(ir::ValueId value, ir::ValueId root) const;
 
   /// Whether a tensor is the result of a call that torch would record.
   bool has_node(PyObject* stand_in) const;
@@ -45,8 +73,16 @@ class History {
   /// The value cut off from what it depends on: for what leaves torch's autograd graph.
   ir::ValueId cut(ir::ValueId value);
 
-  /// Notes what a tracked call gives. `first`: the first stand-in that it has made.
+  /// Notes a tracked call, whose stand-ins and nodes begin with these: of what gradients flow through only ops with a gradient are left.
+  void note_call(PyObject* results, Index first, std::size_t first_node);
+  /// A value of stand-ins is now known by another one.
+  void move_value(ir::ValueId from, ir::ValueId to);
+  /// Notes what it gives.
   void note_results(PyObject* results, Index first);
+  /// Notes the nodes from the given number on: torch would differentiate them.
+  void note_tracked(std::size_t first_node);
+  /// Notes a node through which gradients have flowed, for the last time.
+  void note_walked(ir::NodeId node) { to_come_.erase(node.value); }
   /// Throws GraphBreak for a write of which torch would refuse the gradient, or that makes an input one of another history.
   void require_writable(Index target);
   /// Notes that the value was written by a tracked call: all that shares the memory requires grad then.
@@ -55,6 +91,11 @@ class History {
  private:
   bool depends(ir::ValueId value);
   bool depends_now(ir::ValueId value) const;
+  ir::ValueId root(Index leaf, ir::ValueId value);
+  ir::ValueId new_root(ir::ValueId value);
+  bool are_gradients_to_come(Index leaf);
+  bool reads_present_root(Index index) const;
+  bool is_leaf_memory(Index index) const { return core_.stand_ins[core_.stand_ins.owner(index)].leaf; }
   bool is_input_memory(Index index) const { return core_.stand_ins[core_.stand_ins.owner(index)].input.has_value(); }
 
   RecordedGraph& core_;
@@ -62,6 +103,13 @@ class History {
   const bool wanted_;
   bool tracking_ = false;
   std::vector<signed char> depends_;  // by ValueId: 1 on an input that requires grad, 0 on none, -1 not known yet
+  struct Roots {
+    std::vector<ir::ValueId> of, roots;  // the computed value, and the root that stands for it
+  };
+  std::unordered_map<Index, Roots> roots_;                 // of leaves
+  std::unordered_set<std::uint32_t> to_come_;              // tracked nodes through which gradients may still flow
+  std::vector<AppliedFunction> functions_;                 // in their order
+  std::unordered_map<Index, std::uint32_t> view_versions_; // of views that tracked calls gave: the version of the memory then
   std::size_t looked_at_ = 0;         // how many nodes of the graph were, from the first on
 };
 

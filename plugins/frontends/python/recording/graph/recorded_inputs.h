@@ -31,6 +31,7 @@ class RecordedInputs {
 
   bool freezes() const { return freeze_; }
   const std::vector<Index>& stand_ins() const { return inputs_; }
+  PyObject* object(std::uint32_t input) const { return objects_[input].get(); }
   const TensorSpec& spec(std::uint32_t input) const { return specs_[input]; }
 
   /// Breaks where a written input shares memory with another one: their stand-ins do not.

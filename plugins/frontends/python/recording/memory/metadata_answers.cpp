@@ -34,6 +34,7 @@ Ref MetadataAnswers::answer(PyObject* callable, const ForeignFunction& function,
     if (name == "requires_grad") return Ref::borrow(self.requires_grad ? Py_True : Py_False);
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");
     if (name == "storage_offset" && core_.in_late_memory(operands.front())) late_.refuse({{stand_ins_.owner(operands.front())}});
+    if (name == "is_leaf" && self.requires_grad && !self.input) return Ref::borrow(self.leaf ? Py_True : Py_False);
     if (name == "is_leaf" && self.requires_grad) throw GraphBreak("whether a tensor that requires grad is a leaf");
   }
   const bool same_for_all = function.has(Trait::same_for_all_sizes) && !(function.has(Trait::asks_for_layout) && late_.layout_varies(operands));

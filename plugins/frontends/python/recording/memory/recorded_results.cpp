@@ -49,6 +49,7 @@ bool RecordedResults::strides_are_known(const ForeignFunction& function, const o
   if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
   if (function.flavour == ops::Flavour::torch && any_is_empty_otherwise(operands)) return false;
   if (is_pointwise(function) || own_layout(function, result.values.front())) return true;
+  if (function.flavour == ops::Flavour::torch && graph_.type(result.values.front()).rank() == 0) return true;  // there are none
   std::size_t rank = 0;
   for (Index index : operands) {
     const StandIn& s = stand_ins_[index];
@@ -241,7 +242,7 @@ void RecordedResults::find_viewed(StandIn& view, std::span<const Index> operands
   view.viewed = viewed;
   view.version = stand_ins_.storage_of(viewed).version;
   view.counts_apart |= stand_ins_[viewed].counts_apart;
-  if (view.detached == Detached::no && stand_ins_[viewed].detached != Detached::no) view.detached = Detached::what_it_views;
+  if (view.detached == Detached::no && stand_ins_[viewed].detached != Detached::no && !stand_ins_[viewed].leaf) view.detached = Detached::what_it_views;
   view.untracked = stand_ins_[viewed].untracked || !torch_state().value_or(core_.state).grad_enabled();
   view.inference = stand_ins_[viewed].viewed && stand_ins_[viewed].inference;
   view.requires_grad = stand_ins_[viewed].requires_grad && view.detached == Detached::no;  // whatever the grad mode: torch says so of views

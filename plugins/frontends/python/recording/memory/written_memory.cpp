@@ -20,6 +20,8 @@ void WrittenMemory::require_shape_of(Index target, ir::ValueId value, const Fore
 /// The argument that a call writes, by the value that it had; no other argument may share its memory.
 WrittenMemory::Index WrittenMemory::written_operand(const ForeignFunction& function, ir::ValueId before, std::span<const Index> operands) {
   std::optional<Index> target;
+  if (graph_.value(before).kind == ir::ValueKind::result && graph_.node(graph_.value(before).node).op == "detach")
+    before = graph_.node(graph_.value(before).node).operands.front();  // as the call was given it
   for (Index index : operands) {
     if (!(present_.of(index) == before)) continue;
     if (target) throw GraphBreak(fmt::format("{} writes a tensor that is given twice", function.name));
@@ -51,7 +53,6 @@ void WrittenMemory::require_writable(Index index) const {
   const StandIn& s = stand_ins_[index];
   if (s.kind == TensorKind::scalar) throw GraphBreak("a write to a NumPy scalar");
   if (!s.writeable) throw GraphBreak("a write to a read-only array");
-  if (s.counts_apart) throw GraphBreak("a write through `.data`, which torch does not count", "write to the tensor itself under torch.no_grad()");
   if (stand_ins_.is_reinterpreted(index)) throw GraphBreak("a write to memory that the program also views under another dtype, or at an index that the graph computes");
   // A write goes back through all that is viewed on the way: overlapping windows would put back what they showed of the elements written.
   for (std::optional<Index> seen = index; seen; seen = stand_ins_[*seen].viewed)

@@ -1,0 +1,85 @@
+#include "python/builtins/gradients.h"
+
+#include "python/builtins/answers.h"
+#include "python/evaluator/evaluator.h"
+
+namespace tenon::python {
+
+std::optional<Ref> run_backward(Evaluator& evaluator, Arguments arguments) {
+  return call_in_python(evaluator, "run_backward", std::move(arguments), "gradients are computed that are to have gradients, and are put into `.grad`");
+}
+
+namespace {
+
+std::vector<PyObject*> items_of(Evaluator& evaluator, PyObject* tuple, std::vector<Ref>& held) {
+  std::vector<PyObject*> items;
+  for (Ref& item : evaluator.iteration().items_of(tuple)) items.push_back(held.emplace_back(std::move(item)).get());
+  return items;
+}
+
+/// A gradient as an item of a tuple.
+PyObject* item_of(Evaluator& evaluator, const Ref& gradient) {
+  if (gradient) evaluator.heap().adopt(gradient);
+  return gradient ? gradient.get() : Py_None;
+}
+
+/// (pairs of tensor and gradient, of functions the number, the outputs' gradients and the context)
+Ref as_python(Evaluator& evaluator, const Recorder::Walked& walked) {
+  Heap& heap = evaluator.heap();
+  Ref pairs = checked(PyList_New(0)), functions = checked(PyList_New(0));
+  for (const Recorder::Gradient& found : walked.gradients)
+    checked(PyList_Append(pairs.get(), heap.born(checked(PyTuple_Pack(2, found.of.get(), item_of(evaluator, found.gradient)))).get()));
+  for (const Recorder::FunctionGradients& of : walked.functions) {
+    Ref gradients = checked(PyList_New(0));
+    for (const Ref& gradient : of.gradients) checked(PyList_Append(gradients.get(), item_of(evaluator, gradient)));
+    Ref number = checked(PyLong_FromSize_t(of.function));
+    checked(PyList_Append(functions.get(), heap.born(checked(PyTuple_Pack(3, number.get(), heap.born(gradients).get(), of.context.get()))).get()));
+  }
+  return heap.born(checked(PyTuple_Pack(2, heap.born(pairs).get(), heap.born(functions).get())));
+}
+
+}  // namespace
+
+std::optional<Ref> walk_back(Evaluator& evaluator, Arguments arguments) {
+  std::vector<Ref> held;
+  Recorder::GradientWalk walk;
+  const bool from_function = PyLong_CheckExact(arguments[0]);
+  if (!from_function) walk.from = items_of(evaluator, arguments[0], held);
+  walk.gradients = items_of(evaluator, arguments[1], held);
+  walk.keeps_graph = evaluator.operators().truth(arguments[2]);
+  walk.creates_graph = evaluator.operators().truth(arguments[3]);
+  walk.to = items_of(evaluator, arguments[4], held);
+  walk.may_miss = evaluator.operators().truth(arguments[5]);
+  evaluator.mark_position();
+  Recorder& recorder = evaluator.recorder();
+  GuardSet& guards = evaluator.heap().guards();
+  return as_python(evaluator, from_function ? recorder.walk_behind(PyLong_AsSize_t(arguments[0]), walk, guards) : recorder.walk(walk, guards));
+}
+
+std::optional<Ref> track_function(Evaluator& evaluator, Arguments arguments) {
+  std::vector<Ref> held;
+  const std::vector<PyObject*> inputs = items_of(evaluator, arguments[1], held), outputs = items_of(evaluator, arguments[2], held),
+                               saved = items_of(evaluator, arguments[3], held);
+  evaluator.mark_position();
+  evaluator.recorder().apply_function(arguments[0], inputs, outputs, saved);
+  return Ref::borrow(Py_None);
+}
+
+std::optional<Ref> maybe_step(Evaluator& evaluator, Arguments arguments) {
+  return call_in_python(evaluator, "maybe_step", std::move(arguments), "whether a step is skipped depends on the gradients");
+}
+
+std::optional<Ref> assume(Evaluator& evaluator, Arguments arguments) {
+  evaluator.mark_position();
+  return Ref::borrow(evaluator.recorder().assume(arguments[0], true) ? Py_True : Py_False);
+}
+
+std::optional<Ref> check_and_unscale(Evaluator& evaluator, Arguments& arguments) {
+  return call_in_python(evaluator, "check_and_unscale", std::move(arguments), "gradients are unscaled");
+}
+
+std::optional<Ref> update_scale(Evaluator& evaluator, Arguments& arguments) {
+  return call_in_python(evaluator, "update_scale", std::move(arguments), "a scale is updated");
+}
+
+}  // namespace tenon::python

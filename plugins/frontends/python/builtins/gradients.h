@@ -1,0 +1,30 @@
+// torch's autograd engine in a capture.
+#pragma once
+
+#include <optional>
+
+#include "python/objects/ref.h"
+
+namespace tenon::python {
+
+class Evaluator;
+struct Arguments;
+
+/// torch.autograd.graph._engine_run_backward, where `backward()` and `grad()` of torch end: the walk becomes a part of the graph, and `.grad` of leaves
+/// is written, by tenon._torch_in_python.run_backward.
+std::optional<Ref> run_backward(Evaluator& evaluator, Arguments arguments);
+/// tenon._torch_in_python.walk: what the recorder computes.
+std::optional<Ref> walk_back(Evaluator& evaluator, Arguments arguments);
+/// tenon._torch_in_python.track_function: a torch.autograd.Function that was applied.
+std::optional<Ref> track_function(Evaluator& evaluator, Arguments arguments);
+
+
+/// torch.amp.GradScaler._maybe_opt_step.
+std::optional<Ref> maybe_step(Evaluator& evaluator, Arguments arguments);
+/// tenon._torch_in_python.assume.
+std::optional<Ref> assume(Evaluator& evaluator, Arguments arguments);
+/// torch._amp_foreach_non_finite_check_and_unscale_ and torch._amp_update_scale_.
+std::optional<Ref> check_and_unscale(Evaluator& evaluator, Arguments& arguments);
+std::optional<Ref> update_scale(Evaluator& evaluator, Arguments& arguments);
+
+}  // namespace tenon::python

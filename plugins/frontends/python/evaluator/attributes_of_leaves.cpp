@@ -1,0 +1,51 @@
+// What a tensor says of its place in torch's autograd graph: `grad`, `grad_fn`, `is_leaf`.
+#include "python/evaluator/evaluator.h"
+
+namespace tenon::python {
+namespace {
+
+bool is_called(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
+
+/// `.grad` of an input is what the program has made it, else the real tensor's own, and an input as well. Empty for anything else: the recorder
+/// answers.
+std::optional<Ref> gradient_of_leaf(Heap& heap, Recorder& recorder, PyObject* stand_in, PyObject* name) {
+  if (Ref given = heap.gradient_of(stand_in)) return given;
+  PyObject* real = heap.real_of(stand_in);
+  if (real == nullptr && recorder.keeps_gradient(stand_in)) return Ref::borrow(Py_None);
+  if (real == nullptr || !PyObject_HasAttrString(real, "is_leaf")) return std::nullopt;
+  Ref leaf = checked(PyObject_GetAttrString(real, "is_leaf"));
+  if (!leaf.is(Py_True)) throw GraphBreak("the gradient of a tensor that is no leaf is read");
+  Ref value = checked(PyObject_GetAttr(real, name));
+  return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());
+}
+
+/// `grad_fn` and `is_leaf` of what has no history in the graph: of an input they are read of the real tensor, and guarded. Empty for anything else.
+std::optional<Ref> place_in_autograd(Heap& heap, Recorder& recorder, PyObject* stand_in, PyObject* name) {
+  if (recorder.has_history(stand_in) || recorder.operates_on_any(stand_in)) return std::nullopt;
+  const bool asks_for_node = is_called(name, "grad_fn");
+  PyObject* real = heap.real_of(stand_in);
+  if (real == nullptr) return Ref::borrow(asks_for_node ? Py_None : Py_True);
+  Ref value = checked(PyObject_GetAttr(real, name));
+  if (asks_for_node && !value.is(Py_None)) throw GraphBreak("the program reads a node of the autograd graph");
+  return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());
+}
+
+}  // namespace
+
+bool Attributes::names_gradient(PyObject* name) { return is_called(name, "grad"); }
+
+std::optional<Ref> Attributes::of_autograd(PyObject* stand_in, PyObject* name) {
+  if (names_gradient(name)) return gradient_of_leaf(heap_, recorder_, stand_in, name);
+  if (is_called(name, "grad_fn") && recorder_.has_history(stand_in)) throw Unbuildable(stand_in, "the program reads a node of the autograd graph");
+  if (is_called(name, "grad_fn") || is_called(name, "is_leaf")) return place_in_autograd(heap_, recorder_, stand_in, name);
+  return std::nullopt;
+}
+
+/// What torch refuses is left to it: another shape, dtype or device than the tensor's.
+void Attributes::store_gradient(PyObject* owner, PyObject* value) {
+  if (!recorder_.keeps_gradient(owner)) throw GraphBreak("a gradient is given to a tensor that is no leaf");
+  if (value != Py_None && !(core_.is_stand_in(value) && recorder_.may_be_gradient(owner, value))) throw GraphBreak("what is no gradient of a tensor is made one");
+  heap_.store_gradient(owner, value);
+}
+
+}  // namespace tenon::python

@@ -1,0 +1,287 @@
+#include "python/recording/recorded_gradients.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/rewrite/differentiate.h"
+#include "python/library/torch_library.h"
+#include "python/metadata/leaf_check.h"
+#include "python/metadata/strides.h"
+#include "python/objects/graph_break.h"
+#include "python/objects/sequences.h"
+
+namespace tenon::python {
+namespace {
+
+std::vector<ir::ValueId> values_of(std::span<const rewrite::Seed> seeds) {
+  std::vector<ir::ValueId> values;
+  for (const rewrite::Seed& seed : seeds) values.push_back(seed.of);
+  return values;
+}
+
+ForeignFunction engine() {
+  ForeignFunction function;
+  function.kind = CallClass::operation;
+  function.name = "torch.autograd.grad";
+  return function;
+}
+
+Ref tuple_of_objects(std::span<PyObject* const> objects) {
+  std::vector<Ref> held;
+  for (PyObject* object : objects) held.push_back(Ref::borrow(object));
+  return tuple_of(held);
+}
+
+}  // namespace
+
+/// What tracked calls read as the elements of a leaf.
+std::vector<ir::ValueId> RecordedGradients::values_of_leaf(Index leaf) const {
+  std::vector<ir::ValueId> values(history_.roots(leaf).begin(), history_.roots(leaf).end());
+  if (const auto input = stand_ins_[leaf].input) values.push_back(graph_.inputs()[*input]);
+  return values;
+}
+
+/// Inputs that require grad, and leaves that the call has made.
+std::vector<RecordedGradients::Index> RecordedGradients::leaves() const {
+  std::vector<Index> found;
+  for (Index index = 0; index < stand_ins_.size(); ++index)
+    if (stand_ins_[index].requires_grad && (stand_ins_[index].input || stand_ins_[index].leaf)) found.push_back(index);
+  return found;
+}
+
+std::vector<ir::ValueId> RecordedGradients::tracked_values() const {
+  std::vector<ir::ValueId> values;
+  for (Index leaf : leaves()) std::ranges::copy(values_of_leaf(leaf), std::back_inserter(values));
+  for (const History::AppliedFunction& function : history_.functions()) std::ranges::copy(function.roots, std::back_inserter(values));
+  return values;
+}
+
+/// A gradient that is given is a constant, unless it requires grad.
+ir::ValueId RecordedGradients::adjoint(PyObject* gradient, ir::ValueId of, bool tracked) {
+  const auto index = stand_ins_.find(gradient);
+  if (!index) throw GraphBreak("gradients are computed of a tensor without a gradient of its own");
+  const ir::ValueId value = core_.present.of(*index);
+  if (graph_.type(of).dtype != graph_.type(value).dtype || graph_.type(of).shape != graph_.type(value).shape || !(graph_.type(of).device == graph_.type(value).device))
+    throw GraphBreak("the gradient of a tensor has another shape or dtype");
+  const History::Scope scope(history_, true);
+  return tracked ? history_.operand(*index, value) : value;
+}
+
+std::vector<rewrite::Seed> RecordedGradients::seeds_of(const Recorder::GradientWalk& walk) {
+  std::vector<rewrite::Seed> seeds;
+  for (std::size_t i = 0; i < walk.from.size(); ++i) {
+    const auto from = stand_ins_.find(walk.from[i]);
+    if (!from || !stand_ins_[*from].requires_grad || !is_float(stand_ins_[*from].dtype) || stand_ins_[*from].untracked)
+      throw GraphBreak("gradients are computed of what requires none, or of complex numbers");
+    const ir::ValueId of = core_.present.of(*from);
+    seeds.push_back({of, adjoint(walk.gradients[i], of, walk.creates_graph)});
+  }
+  return seeds;
+}
+
+/// What is on the way from the ends. All leaves there, or what was asked for.
+std::vector<RecordedGradients::Wanted> RecordedGradients::wanted_of(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, GuardSet& guards) {
+  std::vector<Wanted> wanted;
+  for (PyObject* object : walk.to) {
+    const auto index = stand_ins_.find(object);
+    if (!index || !stand_ins_[*index].requires_grad || stand_ins_[*index].untracked) throw GraphBreak("a gradient by a tensor that requires none");
+    const bool leaf = stand_ins_[*index].input || stand_ins_[*index].leaf;
+    wanted.push_back({*index, leaf ? values_of_leaf(*index) : std::vector{core_.present.of(*index)}});
+    const auto is_older_name = [&](const StandIn& other) { return other.value == wanted.back().values.front() && other.requires_grad && &other < &stand_ins_[*index]; };
+    if (!leaf && std::ranges::any_of(stand_ins_, is_older_name)) throw GraphBreak("a gradient by one of several names of a tensor");
+  }
+  if (walk.to.empty())
+    for (Index leaf : leaves()) wanted.push_back({leaf, values_of_leaf(leaf)});
+
+  std::vector<ir::ValueId> ends = values_of(seeds), sought = tracked_values();
+  for (const Wanted& w : wanted) std::ranges::copy(w.values, std::back_inserter(sought));
+  std::vector<bool> read(graph_.value_capacity());
+  for (ir::ValueId end : ends) read[end.value] = true;
+  for (ir::NodeId id : rewrite::nodes_between(graph_, ends, sought))
+    for (ir::ValueId v : graph_.node(id).operands) read[v.value] = true;
+  const auto is_read = [&](ir::ValueId v) { return read[v.value]; };
+  for (Wanted& w : wanted) w.reached = std::ranges::any_of(w.values, is_read);
+  if (walk.to.empty()) std::erase_if(wanted, [](const Wanted& w) { return !w.reached; });
+  const bool all = history_.functions().empty();  // else more may be behind them
+  if (!walk.may_miss && all && std::ranges::any_of(wanted, [](const Wanted& w) { return !w.reached; })) throw GraphBreak("a gradient by a tensor that nothing was computed from");
+
+  for (Index leaf : leaves()) {
+    const auto input = stand_ins_[leaf].input;
+    if (!input || std::ranges::none_of(values_of_leaf(leaf), is_read)) continue;
+    const auto check = std::make_shared<LeafCheck>();
+    if (!LeafCheck::is_possible() || !check->holds(inputs_.object(*input)))
+      throw GraphBreak("gradients flow to a tensor with hooks, or that was computed before the graph began");
+    guards.add_value_check(stand_ins_[leaf].source, check);
+  }
+  return wanted;
+}
+
+void RecordedGradients::require_not_spent(std::span<const rewrite::Seed> seeds, std::span<const ir::ValueId> wanted) const {
+  const std::vector<ir::ValueId> ends = values_of(seeds);
+  for (ir::NodeId id : rewrite::nodes_between(graph_, ends, wanted))
+    if (spent_.nodes.contains(id.value)) throw GraphBreak("gradients are computed a second time through what was let go");
+  for (std::size_t f : spent_.functions)
+    for (ir::ValueId root : history_.functions()[f].roots)
+      if (std::ranges::any_of(ends, [&](ir::ValueId end) { return history_.is_on(end, root); })) throw GraphBreak("gradients are computed a second time through what was let go");
+}
+
+std::vector<std::optional<ir::ValueId>> RecordedGradients::differentiate(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds,
+                                                                         std::span<const ir::ValueId> wanted) {
+  const std::size_t first = graph_.nodes().size();
+  std::vector<ir::NodeId> walked;
+  std::vector<std::optional<ir::ValueId>> gradients;
+  try {
+    gradients = rewrite::differentiate(graph_, seeds, wanted, {}, [this](ir::ValueId from, ir::ValueId to) { history_.move_value(from, to); }, [&](ir::NodeId node, bool reads) {
+      if (reads) walked.push_back(node);
+      if (!walk.keeps_graph) history_.note_walked(node);
+    });
+  } catch (const Exception& failure) {
+    const std::vector<ir::NodeId> begun(graph_.nodes().begin() + static_cast<std::ptrdiff_t>(first), graph_.nodes().end());
+    graph_.erase_nodes(begun);
+    throw GraphBreak(fmt::format("no gradient: {}", failure.what()));
+  }
+  if (!walk.keeps_graph)
+    for (ir::NodeId node : walked) walked_.nodes.insert(node.value);
+  if (walk.creates_graph) {
+    rewrite::expand_last(graph_, first, [&](ir::ValueId from, ir::ValueId to) { std::ranges::replace(gradients, std::optional(from), std::optional(to)); });
+    history_.note_tracked(first);
+  }
+  return gradients;
+}
+
+/// The gradient as torch's engine gives it: of the tensor's kind, and zeros where what was computed has none. `parts`: by value of the tensor.
+ir::ValueId RecordedGradients::of_kind(std::span<const std::optional<ir::ValueId>> parts, const Wanted& wanted) {
+  const ir::Type type = graph_.type(wanted.values.front());
+  core_.builder.on(type.device);
+  std::optional<ir::ValueId> gradient;
+  for (const std::optional<ir::ValueId>& part : parts)
+    if (part) gradient = gradient ? core_.builder.one("add", {*gradient, *part}) : *part;
+  if (!gradient) return core_.builder.one("full", {core_.builder.literal(0.0)}, {{"size", type.shape}, {"dtype", type.dtype}});
+  if (graph_.type(*gradient).shape != type.shape) throw GraphBreak("a gradient of another shape than its tensor");
+  return core_.builder.cast(*gradient, type.dtype);
+}
+
+/// It lies as AccumulateGrad has it: as its tensor where that is dense, else in row-major order.
+Ref RecordedGradients::wrap(ir::ValueId gradient, const Wanted& wanted, bool tracked) {
+  const StandIn& of = stand_ins_[wanted.tensor];
+  TensorSpec spec;
+  spec.dtype = of.dtype;
+  spec.type = reinterpret_cast<PyTypeObject*>(known_torch_library()->tensor.get());
+  spec.shape = of.shape;
+  const bool dense = is_row_major(of.shape, of.strides) || !memory_order(of.shape, of.strides).empty();
+  spec.strides = dense ? of.strides : row_major(of.shape);
+  const auto first = static_cast<Index>(stand_ins_.size());
+  Ref object = stand_ins_[core_.add_fresh(TensorKind::torch, gradient, spec)].object;
+  if (tracked) history_.note_results(object.get(), first);
+  return object;
+}
+
+Recorder::Walked RecordedGradients::walk(const Recorder::GradientWalk& walk, GuardSet& guards) {
+  if (!history_.wanted()) throw GraphBreak("gradients are computed", kGradHint);
+  if (core_.in_branch()) throw GraphBreak("gradients are computed in a branch of a control op");
+  any_ = true;
+  spent_.nodes.merge(walked_.nodes);
+  spent_.functions.merge(walked_.functions);
+  return walk_from(seeds_of(walk), walk, walk.from, guards);
+}
+
+Recorder::Walked RecordedGradients::walk_behind(std::size_t function, const Recorder::GradientWalk& walk, GuardSet& guards) {
+  const History::AppliedFunction& applied = history_.functions()[function];
+  history_.require_unwritten(applied);
+  if (!walk.keeps_graph) walked_.functions.insert(function);
+  std::vector<rewrite::Seed> seeds;
+  std::vector<PyObject*> from, given;
+  for (std::size_t i = 0; i < applied.inputs.size(); ++i) {
+    if (walk.gradients[i] == Py_None) continue;
+    seeds.push_back({applied.values[i], adjoint(walk.gradients[i], applied.values[i], walk.creates_graph)});
+    from.push_back(stand_ins_[applied.inputs[i]].object.get());
+    given.push_back(walk.gradients[i]);
+  }
+  Recorder::GradientWalk on = walk;
+  on.gradients = given;
+  return walk_from(seeds, on, from, guards);
+}
+
+Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> seeds, const Recorder::GradientWalk& walk, std::span<PyObject* const> from, GuardSet& guards) {
+  const std::size_t first_node = graph_.nodes().size();
+  std::vector<Wanted> wanted = wanted_of(walk, seeds, guards);
+  const std::size_t tensors_wanted = wanted.size();
+  for (const History::AppliedFunction& function : history_.functions())
+    for (std::size_t k = 0; k < function.outputs.size(); ++k) wanted.push_back({function.outputs[k], {function.roots[k]}});
+  std::vector<ir::ValueId> values;
+  for (const Wanted& w : wanted) std::ranges::copy(w.values, std::back_inserter(values));
+  require_not_spent(seeds, values);
+  const std::vector<std::optional<ir::ValueId>> found = differentiate(walk, seeds, values);
+
+  Recorder::Walked walked;
+  std::vector<Ref> tensors, results;
+  std::span<const std::optional<ir::ValueId>> parts = found;
+  const auto next = [&](const Wanted& w, bool reached) {
+    const auto own = parts.first(w.values.size());
+    parts = parts.subspan(w.values.size());
+    Ref gradient = reached ? wrap(of_kind(own, w), w, walk.creates_graph) : Ref();
+    tensors.push_back(stand_ins_[w.tensor].object);
+    results.push_back(gradient ? gradient : Ref::borrow(Py_None));
+    return gradient;
+  };
+  for (std::size_t i = 0; i < tensors_wanted; ++i) {
+    Ref gradient = next(wanted[i], wanted[i].reached);
+    walked.gradients.push_back({stand_ins_[wanted[i].tensor].object, std::move(gradient)});
+  }
+  std::size_t at = tensors_wanted;
+  for (std::size_t f = 0; f < history_.functions().size(); ++f) {
+    Recorder::FunctionGradients of{f, history_.functions()[f].context, {}};
+    for (std::size_t k = 0; k < history_.functions()[f].outputs.size(); ++k, ++at) of.gradients.push_back(next(wanted[at], parts.front().has_value()));
+    if (std::ranges::any_of(of.gradients, [](const Ref& g) { return static_cast<bool>(g); })) walked.functions.push_back(std::move(of));
+  }
+  Ref engine_function = checked(PyObject_GetAttrString(checked(PyObject_GetAttrString(known_torch_library()->module.get(), "autograd")).get(), "grad"));
+  Ref args = checked(PyTuple_Pack(3, tuple_of_objects(from).get(), tuple_of(tensors).get(), tuple_of_objects(walk.gradients).get()));
+  Ref kwargs = checked(Py_BuildValue("{sOsOsO}", "retain_graph", walk.keeps_graph ? Py_True : Py_False, "create_graph", walk.creates_graph ? Py_True : Py_False,
+                                     "allow_unused", walk.may_miss ? Py_True : Py_False));
+  trace_.add(engine_function.get(), engine(), args.get(), kwargs.get(), tuple_of(results), first_node);
+  return walked;
+}
+
+void RecordedGradients::apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) {
+  History::AppliedFunction function;
+  function.context = Ref::borrow(context);
+  for (PyObject* input : inputs) function.inputs.push_back(stand_ins_.require(input));
+  for (PyObject* output : outputs) function.outputs.push_back(stand_ins_.require(output));
+  for (PyObject* tensor : saved)
+    if (const auto index = stand_ins_.find(tensor)) function.saved.emplace_back(*index, 0);
+  history_.apply(std::move(function));
+}
+
+std::optional<RecordedGradients::Index> RecordedGradients::unwalked_function(ir::ValueId value) const {
+  for (std::size_t f = 0; f < history_.functions().size(); ++f)
+    for (std::size_t k = 0; !is_spent_function(f) && k < history_.functions()[f].roots.size(); ++k)
+      if (history_.is_on(value, history_.functions()[f].roots[k])) return history_.functions()[f].outputs[k];
+  return std::nullopt;
+}
+
+bool RecordedGradients::keeps_gradient(PyObject* tensor) const {
+  const auto index = stand_ins_.find(tensor);
+  return index && stand_ins_[*index].kind == TensorKind::torch && (stand_ins_[*index].input || stand_ins_[*index].leaf);
+}
+
+bool RecordedGradients::may_be_gradient(PyObject* tensor, PyObject* value) const {
+  const auto of = stand_ins_.find(tensor), gradient = stand_ins_.find(value);
+  if (!of || !gradient || *of == *gradient) return false;
+  const StandIn &a = stand_ins_[*of], &b = stand_ins_[*gradient];
+  return a.kind == TensorKind::torch && b.kind == TensorKind::torch && a.dtype == b.dtype && a.device == b.device &&
+         graph_.type(a.value).shape == graph_.type(b.value).shape && !core_.is_late(b.value);
+}
+
+bool RecordedGradients::is_spent(ir::ValueId value) const {
+  const auto through = [&](std::size_t f) { return std::ranges::any_of(history_.functions()[f].roots, [&](ir::ValueId root) { return history_.is_on(value, root); }); };
+  const auto any = [&](const Spent& spent) {
+    if (std::ranges::any_of(spent.functions, through)) return true;
+    if (spent.nodes.empty()) return false;
+    return std::ranges::any_of(rewrite::nodes_between(graph_, {{value}}, tracked_values()), [&](ir::NodeId id) { return spent.nodes.contains(id.value); });
+  };
+  return any(spent_) || any(walked_);
+}
+
+}  // namespace tenon::python

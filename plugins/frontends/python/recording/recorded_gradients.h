@@ -1,0 +1,71 @@
+// Walks of torch's autograd engine, as nodes of the graph that they walk through.
+#pragma once
+
+#include <unordered_set>
+#include <vector>
+
+#include "core/rewrite/differentiate.h"
+#include "python/recording/graph/history.h"
+#include "python/recording/graph/recorded_graph.h"
+#include "python/recording/graph/recorded_inputs.h"
+#include "python/recording/graph/recorded_trace.h"
+
+namespace tenon::python {
+
+class RecordedGradients {
+ public:
+  using Index = StandIns::Index;
+
+  RecordedGradients(RecordedGraph& graph, const RecordedInputs& inputs, History& history, RecordedTrace& trace)
+      : core_(graph), graph_(graph.graph), stand_ins_(graph.stand_ins), inputs_(inputs), history_(history), trace_(trace) {}
+
+  Recorder::Walked walk(const Recorder::GradientWalk& walk, GuardSet& guards);
+  Recorder::Walked walk_behind(std::size_t function, const Recorder::GradientWalk& walk, GuardSet& guards);
+  void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved);
+  bool may_be_gradient(PyObject* tensor, PyObject* value) const;
+  /// Whether there was a walk.
+  bool any() const { return any_; }
+  /// Whether a tensor has a `.grad` of its own: one that was there before, or a leaf.
+  bool keeps_gradient(PyObject* tensor) const;
+  /// Whether the gradients of a value, which are still to come, are by what the graph itself has made leaves of.
+  bool needs_roots(ir::ValueId value) const { return history_.is_on_roots(value) && !is_spent(value); }
+  /// The first result of a function of the program's through which gradients of a value are still to come; none where there is no such function.
+  std::optional<Index> unwalked_function(ir::ValueId value) const;
+  /// Whether a walk has gone through what a value was computed with, and torch has let go of what that kept.
+  bool is_spent(ir::ValueId value) const;
+
+ private:
+  /// What a gradient is asked for.
+  struct Wanted {
+    Index tensor = 0;
+    std::vector<ir::ValueId> values;  // those that torch takes for it
+    bool reached = false;
+  };
+  std::vector<rewrite::Seed> seeds_of(const Recorder::GradientWalk& walk);
+  ir::ValueId adjoint(PyObject* gradient, ir::ValueId of, bool tracked);
+  Recorder::Walked walk_from(std::span<const rewrite::Seed> seeds, const Recorder::GradientWalk& walk, std::span<PyObject* const> from, GuardSet& guards);
+  std::vector<Wanted> wanted_of(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, GuardSet& guards);
+  bool is_spent_function(std::size_t function) const { return spent_.functions.contains(function) || walked_.functions.contains(function); }
+  std::vector<ir::ValueId> values_of_leaf(Index leaf) const;
+  std::vector<Index> leaves() const;
+  std::vector<ir::ValueId> tracked_values() const;
+  void require_not_spent(std::span<const rewrite::Seed> seeds, std::span<const ir::ValueId> wanted) const;
+  std::vector<std::optional<ir::ValueId>> differentiate(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, std::span<const ir::ValueId> wanted);
+  ir::ValueId of_kind(std::span<const std::optional<ir::ValueId>> parts, const Wanted& wanted);
+  Ref wrap(ir::ValueId gradient, const Wanted& wanted, bool tracked);
+
+  RecordedGraph& core_;
+  ir::Graph& graph_;
+  StandIns& stand_ins_;
+  const RecordedInputs& inputs_;
+  History& history_;
+  RecordedTrace& trace_;
+  bool any_ = false;
+  struct Spent {
+    std::unordered_set<std::uint32_t> nodes;
+    std::unordered_set<std::size_t> functions;
+  };
+  Spent spent_, walked_;  // by walks before, and by the present or last one
+};
+
+}  // namespace tenon::python
