@@ -363,3 +363,42 @@ def test_gradients_are_changed_through_data(check):
             torch.testing.assert_close(q, p)
             assert (q._version, q.grad._version) == (p._version, p.grad._version)
     assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_hooks_on_what_a_step_computes(check):
+    seen = []
+
+    def loss(net, x, y):
+        h = net[0](x)
+        handle = h.register_hook(lambda g: g * 3)
+        gone = h.register_hook(lambda g: g * 100)
+        gone.remove()
+        t = h.tanh()
+        t.register_hook(lambda g: seen.append(g.shape))
+        with t.register_hook(lambda g: g.clamp(-0.01, 0.01)):
+            first = F.cross_entropy(net[1](t), y)
+        handle.remove()
+        return first
+
+    def kept(net, x, y):
+        h = net[0](x)
+        h.register_hook(lambda g: g * 3)
+        t = h.tanh()
+        t.register_hook(lambda g: seen.append(g.shape))
+        t.register_hook(lambda g: g.clamp(-0.01, 0.01))
+        return F.cross_entropy(net[1](t), y)
+
+    train(network, kept, classes, check)
+    assert seen == [(5, 8)] * 6
+    tenon.reset()
+    train(network, loss, classes, check)
+
+
+def test_a_hook_that_comes_late_is_torchs(check):
+    def loss(net, x, y):
+        h = net[0](x)
+        t = h.tanh()
+        h.register_hook(lambda g: g * 3)
+        return F.cross_entropy(net[1](t + h), y)
+
+    train(network, loss, classes, check, one_graph=False)

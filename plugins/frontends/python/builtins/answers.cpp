@@ -87,6 +87,8 @@ constexpr FunctionRule kGroupTensors = {.handler = group_tensors};
 constexpr FunctionRule kRunBackward = {.handler = run_backward};
 constexpr FunctionRule kWalkBack = {.handler = walk_back};
 constexpr FunctionRule kTrackFunction = {.handler = track_function};
+constexpr FunctionRule kRegisterHook = {.handler = register_hook};
+constexpr FunctionRule kTrackHooks = {.handler = track_hooks};
 constexpr FunctionRule kMaybeStep = {.handler = maybe_step};
 constexpr FunctionRule kAssume = {.handler = assume};
 
@@ -155,7 +157,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 47> kNamed = {{
+constexpr std::array<Named, 49> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -173,7 +175,9 @@ constexpr std::array<Named, 47> kNamed = {{
     {"torch.autograd.graph", "_engine_run_backward", &kRunBackward},
     {"tenon._torch_in_python", "walk", &kWalkBack},
     {"tenon._torch_in_python", "track_function", &kTrackFunction},
+    {"tenon._torch_in_python", "track_hooks", &kTrackHooks},
     {"tenon._torch_in_python", "assume", &kAssume},
+    {"torch._tensor", "Tensor.register_hook", &kRegisterHook},
     {"torch.amp.grad_scaler", "GradScaler._maybe_opt_step", &kMaybeStep},
     {"torch.utils._foreach_utils", "_group_tensors_by_device_and_dtype", &kGroupTensors},
     {"torch._functorch.vmap", "vmap_impl", &kTransform},

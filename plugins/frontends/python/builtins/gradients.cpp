@@ -65,6 +65,15 @@ std::optional<Ref> track_function(Evaluator& evaluator, Arguments arguments) {
   return Ref::borrow(Py_None);
 }
 
+std::optional<Ref> register_hook(Evaluator& evaluator, Arguments arguments) {
+  return call_in_python(evaluator, "register_hook", std::move(arguments), "a hook is put on a tensor that was there before the call");
+}
+
+std::optional<Ref> track_hooks(Evaluator& evaluator, Arguments arguments) {
+  evaluator.recorder().hook(arguments[0], arguments[1]);
+  return Ref::borrow(Py_None);
+}
+
 std::optional<Ref> maybe_step(Evaluator& evaluator, Arguments arguments) {
   return call_in_python(evaluator, "maybe_step", std::move(arguments), "whether a step is skipped depends on the gradients");
 }

@@ -18,6 +18,9 @@ std::optional<Ref> walk_back(Evaluator& evaluator, Arguments arguments);
 /// tenon._torch_in_python.track_function: a torch.autograd.Function that was applied.
 std::optional<Ref> track_function(Evaluator& evaluator, Arguments arguments);
 
+/// torch.Tensor.register_hook, and tenon._torch_in_python.track_hooks.
+std::optional<Ref> register_hook(Evaluator& evaluator, Arguments arguments);
+std::optional<Ref> track_hooks(Evaluator& evaluator, Arguments arguments);
 
 /// torch.amp.GradScaler._maybe_opt_step.
 std::optional<Ref> maybe_step(Evaluator& evaluator, Arguments arguments);

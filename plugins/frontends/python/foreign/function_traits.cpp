@@ -39,7 +39,7 @@ constexpr Row kTable[] = {
      "tensor as_tensor asarray from_numpy scalar_tensor finfo iinfo empty logspace tril_indices triu_indices"},
     {Trait::same_elements, Of::methods, "contiguous clone detach cpu data alias copy resolve_conj resolve_neg"},
 
-    {Trait::evaluated, Of::any, "torch.Tensor.backward"},
+    {Trait::evaluated, Of::any, "torch.Tensor.backward torch.Tensor.register_hook"},
 
     // ---- what metadata it reads
     {Trait::same_for_all_sizes, Of::any,
@@ -64,6 +64,7 @@ constexpr Row kTable[] = {
      "share_memory_ data_ptr from_file _fused_moving_avg_obs_fq_helper fused_moving_avg_obs_fake_quant _make_dual _unpack_dual _fw_primal "
      "_nested_tensor_from_mask fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix _lazy_clone"},
 
+    {Trait::retains_gradient, Of::any, "torch.Tensor.retain_grad"},
     {Trait::detaches_in_place, Of::any, "torch.Tensor.detach_"},
     {Trait::asks_for_gradient, Of::any, "torch.Tensor.requires_grad_"},
 

@@ -32,6 +32,7 @@ enum class Trait : std::uint8_t {
   writes_elements,  // and does nothing else
   undeclared,       // more than its schema says: running statistics, memory beside its argument, a file, more than elements
 
+  retains_gradient,  // its argument, which is computed, is to keep its gradient
   detaches_in_place, // makes its argument a leaf
   asks_for_gradient, // whether its argument is to require a gradient
 

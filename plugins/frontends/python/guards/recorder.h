@@ -189,6 +189,11 @@ class Recorder {
     throw GraphBreak("a function with a gradient of its own is applied");
   }
 
+  /// Has walks that come to a tensor of the graph ask the program, as of a function whose only input and output it is.
+  virtual void hook(PyObject* context, PyObject* tensor) {
+    (void)context, (void)tensor;
+    throw GraphBreak("a hook is put on a tensor");
+  }
   /// Whether a tensor has a `.grad` that the program may read and write: it was there before, or is a leaf of the library's autograd graph.
   virtual bool keeps_gradient(PyObject*) { return false; }
   /// Whether the library would take one stand-in as the gradient of the other: of its shape and kind.

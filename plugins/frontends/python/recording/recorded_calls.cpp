@@ -66,6 +66,7 @@ Ref RecordedCalls::record_as_is(PyObject* callable, const ForeignFunction& funct
 
 Ref RecordedCalls::record_by_kind(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands) {
   late_.refuse(function, operands);
+  if (function.has(Trait::retains_gradient) && operands.size() == 1) history_.retain_gradient(operands.front());
   if (function.has(Trait::asks_for_gradient) || function.has(Trait::detaches_in_place)) return ask_for_gradient(function, args, kwargs);
   if (function.in_graph) {
     if (operands.empty()) throw GraphBreak(fmt::format("{}, allowed in graphs, is called without a tensor", function.name));

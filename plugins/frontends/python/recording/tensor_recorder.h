@@ -96,6 +96,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) override {
     gradients_.apply_function(context, inputs, outputs, saved);
   }
+  void hook(PyObject* context, PyObject* tensor) override { history_.hook(Ref::borrow(context), core_.stand_ins.require(tensor)); }
   bool keeps_gradient(PyObject* tensor) override { return gradients_.keeps_gradient(tensor); }
   bool may_be_gradient(PyObject* tensor, PyObject* value) override { return gradients_.may_be_gradient(tensor, value); }
   std::uint32_t output(PyObject* stand_in) override { return outputs_.number(stand_in); }

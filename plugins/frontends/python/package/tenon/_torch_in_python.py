@@ -116,6 +116,60 @@ class Applied:
         return gradients
 
 
+class Hooks:
+    """The hooks of a tensor that the graph computes, as torch calls them: a function that gives its argument, whose gradient they may change."""
+
+    def __init__(self) -> None:
+        self.by_handle: dict = {}
+
+    def gradients(self, given: list, create_graph: bool) -> Any:
+        gradient = given[0]
+        for hook in list(self.by_handle.values()):
+            with torch.set_grad_enabled(create_graph):
+                changed = hook(gradient)
+            if changed is None:
+                continue
+            if not isinstance(changed, torch.Tensor) or changed.shape != gradient.shape or changed.dtype != gradient.dtype:
+                return None
+            gradient = changed
+        return [gradient]
+
+
+class HookHandle:
+    """What takes a hook off again."""
+
+    def __init__(self, hooks: Hooks, hook: Any) -> None:
+        self.hooks = hooks
+        hooks.by_handle[self] = hook
+
+    def remove(self) -> None:
+        if self in self.hooks.by_handle:
+            del self.hooks.by_handle[self]
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.remove()
+
+
+def register_hook(tensor: torch.Tensor, hook: Any) -> Any:
+    """``torch.Tensor.register_hook`` of what the graph computes; of a tensor that was there before it is torch's."""
+    if not tensor.requires_grad or tensor.is_leaf:
+        return NotImplemented
+    hooks = Hooks()
+    track_hooks(hooks, tensor)
+    return HookHandle(hooks, hook)
+
+
+def track_hooks(hooks: Hooks, tensor: torch.Tensor) -> None:
+    """Has walks of this graph that come to a tensor ask its hooks.
+
+    A capture records that; nobody else calls it.
+    """
+    raise NotImplementedError
+
+
 def track_function(applied: Applied, inputs: list, outputs: list, saved: list) -> None:
     """Makes outputs those of a function of inputs; `saved` is read to give its gradients.
 

@@ -136,6 +136,27 @@ void History::apply(AppliedFunction function) {
   functions_.push_back(std::move(function));
 }
 
+void History::retain_gradient(Index index) const {
+  const StandIn& s = core_.stand_ins[index];
+  if (s.requires_grad && !s.input && !s.leaf) throw Unbuildable(s.object.get(), "a tensor is to retain its gradient");
+}
+
+void History::hook(Ref context, Index index) {
+  if (!wanted_) throw GraphBreak("a hook is put on a tensor", kGradHint);
+  StandIn& s = core_.stand_ins[index];
+  const ir::ValueId value = core_.present.of(index);
+  const auto reads = [&](ir::NodeId id) { return std::ranges::find(core_.graph.node(id).operands, value) != core_.graph.node(id).operands.end(); };
+  if (core_.in_branch() || s.input || s.leaf || !s.requires_grad) throw GraphBreak("a hook is put on a tensor that was there before the call");
+  if (s.viewed || std::ranges::any_of(core_.graph.nodes(), reads)) throw Unbuildable(s.object.get(), "a hook is put on a view, or on a tensor from which something was computed before");
+  AppliedFunction function;
+  function.context = std::move(context);
+  function.inputs = function.outputs = {index};
+  function.values = {value};
+  s.value = new_root(value);
+  function.roots = {s.value};
+  functions_.push_back(std::move(function));
+}
+
 void History::require_unwritten(const AppliedFunction& function) const {
   for (const auto& [index, version] : function.saved)
     if (core_.stand_ins.storage_of(index).version != version) throw GraphBreak("a tensor was written that the backward of a torch.autograd.Function reads");

@@ -45,6 +45,10 @@ class History {
   };
   /// Makes outputs, which were computed without grad mode, those of a function. Throws GraphBreak where they are not its own.
   void apply(AppliedFunction function);
+  /// torch.Tensor.retain_grad(): a tensor that the graph computes must be one of torch's autograd graph, on which others depend. Throws GraphBreak.
+  void retain_gradient(Index index) const;
+  /// Makes a tensor the result of a function of itself. Throws GraphBreak where something was computed from it already.
+  void hook(Ref context, Index index);
   std::span<const AppliedFunction> functions() const { return functions_; }
   /// Throws GraphBreak where something was written that the backward of a function reads, of which torch says an error.
   void require_unwritten(const AppliedFunction& function) const;

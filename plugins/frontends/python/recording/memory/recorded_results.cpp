@@ -49,7 +49,6 @@ bool RecordedResults::strides_are_known(const ForeignFunction& function, const o
   if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
   if (function.flavour == ops::Flavour::torch && any_is_empty_otherwise(operands)) return false;
   if (is_pointwise(function) || own_layout(function, result.values.front())) return true;
-  if (function.flavour == ops::Flavour::torch && graph_.type(result.values.front()).rank() == 0) return true;  // there are none
   std::size_t rank = 0;
   for (Index index : operands) {
     const StandIn& s = stand_ins_[index];
