@@ -283,7 +283,7 @@ def test_recurrent_cells(check):
     def loss(net, x, y):
         h = torch.zeros(5, 6, dtype=D)
         for _ in range(2):
-            for cell in net[:3]:
+            for cell in (net[0], net[1], net[2]):
                 h = cell(x, h)
             h, _ = net[3](x, (h, h))
         return h.pow(2).mean()
