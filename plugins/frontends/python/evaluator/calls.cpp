@@ -142,7 +142,7 @@ std::optional<Ref> Calls::call(PyObject* callable, Arguments arguments, Completi
     Ref function = heap_.part(SourceKind::method_function, callable, PyMethod_GET_FUNCTION(callable));
     Ref self = heap_.part(SourceKind::method_self, callable, PyMethod_GET_SELF(callable));
     const bool of_program = PyFunction_Check(function.get()) && !recorder_.is_own(function.get());
-    if (core_.is_stand_in(self.get()) && !of_program && !recorder_takes(function.get()) && !recorder_.is_evaluated(function.get())) {
+    if (core_.is_stand_in(self.get()) && !of_program && !recorder_takes(function.get()) && !recorder_.written_in_python(function.get())) {
       // A Python method of a tensor class: it finds the stand-in's own hooks.
       for (Ref& value : arguments.values) {
         heap_.expose(value.get());

@@ -121,9 +121,6 @@ class Recorder {
   /// Whether operators of a stand-in take objects that the library does not know, and ask them for elements.
   virtual bool operates_on_any(PyObject*) const { return false; }
 
-  /// Whether a method that the library writes in Python is evaluated like any function, where a stand-in is its object.
-  virtual bool is_evaluated(PyObject*) { return false; }
-
   /// The Python function by which a library's callable does its work, where that is to be evaluated instead of recorded (borrowed); else null.
   virtual PyObject* written_in_python(PyObject*) { return nullptr; }
   /// The Python function that does what a call would be recorded as, where that has a gradient and the recorded call has none; else empty. It gives
@@ -179,10 +176,7 @@ class Recorder {
   /// Records what such a walk computes. Throws GraphBreak where the library's own must do it, or refuses it.
   virtual Walked walk(const GradientWalk&, GuardSet&) { throw GraphBreak("gradients are computed"); }
   /// Goes on behind a function: from its inputs, with what the program gives as their gradients (`from` is not looked at).
-  virtual Walked walk_behind(std::size_t function, const GradientWalk& walk, GuardSet& guards) {
-    (void)function;
-    return this->walk(walk, guards);
-  }
+  virtual Walked walk_behind(std::size_t, const GradientWalk&, GuardSet&) { throw GraphBreak("gradients are computed"); }
   /// Makes outputs of the program's those of such a function of inputs. `saved`: what is read to give its gradients.
   virtual void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) {
     (void)context, (void)inputs, (void)outputs, (void)saved;

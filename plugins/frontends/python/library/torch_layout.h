@@ -62,25 +62,6 @@ inline bool has_tangent(void* impl) {
   return meta && field<void*>(meta, 64 + shifts.autograd) != nullptr;
 }
 
-/// Whether a tensor that requires grad is a leaf of the autograd graph, and no hook of the program's is run when its gradient comes: no hook on the
-/// tensor, before or after, and none on the node that accumulates, which it may have. The offsets are those of torch 2.13.
-inline bool is_free_leaf(void* impl) {
-  void* meta = autograd_meta(impl);
-  const auto is_empty = [](void* object, std::size_t vector) { return field<void*>(object, vector) == field<void*>(object, vector + sizeof(void*)); };
-  if (!meta || field<void*>(meta, 48) != nullptr || !is_empty(meta, 80) || field<void*>(meta, 120) != nullptr) return false;
-  void* accumulator = field<void*>(meta, 56);
-  const bool alive = accumulator && field<std::uint32_t>(accumulator, 8) != 0;
-  return !alive || (is_empty(accumulator, 128) && is_empty(accumulator, 232));
-}
-
-/// Pins that, while the tensor has had no node that accumulates. It is pinned already.
-inline bool pin_free_leaf(void* impl, Pins& pins) {
-  void* meta = autograd_meta(impl);
-  if (!meta || !is_free_leaf(impl) || field<void*>(meta, 56) != nullptr) return false;
-  for (const std::size_t place : {48, 56, 80, 88, 120}) pins.word(&field<char>(meta, place), field<std::uint64_t>(meta, place));
-  return true;
-}
-
 /// Pins the metadata of a tensor of at most kInlineRank dimensions: its class and implementation, rank, sizes, strides, dtype and key set,
 /// and what says whether it requires gradients. False where another tensor says that: a view that was made without gradients.
 inline bool pin(PyObject* tensor, Pins& pins) {

@@ -10,6 +10,7 @@
 #include "python/library/torch_layout.h"
 #include "python/library/torch_modes.h"
 #include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 namespace {
@@ -118,9 +119,7 @@ constexpr const char* kCheckProgram =
     "        return plain, odd, [torch.zeros(1, dtype=d) for d in dtypes], lazy\n";
 
 Ref check_tensors(const TorchLibrary& torch) {
-  Ref scope = checked(PyDict_New());
-  checked(PyDict_SetItemString(scope.get(), "__builtins__", PyEval_GetBuiltins()));
-  checked(PyRun_String(kCheckProgram, Py_file_input, scope.get(), scope.get()));
+  Ref scope = defined_by(kCheckProgram);
   Ref dtypes = checked(PyList_New(0));
   for (const Ref& dtype : torch.dtypes) checked(PyList_Append(dtypes.get(), dtype.get()));
   return checked(PyObject_CallFunctionObjArgs(PyDict_GetItemString(scope.get(), "tensors"), torch.module.get(), dtypes.get(), nullptr));

@@ -218,7 +218,7 @@ bool has_hooks(void* tensor, const TorchEdge& edge) {
   void* meta = layout::autograd_meta(tensor);
   if (meta && has_own_hooks(meta)) return true;
   const auto* node = static_cast<const Node*>(edge.node.get());
-  return node && !(is_empty(node->hooks_before) && is_empty(node->tensor_hooks_before) && is_empty(node->hooks_after));
+  return node && node_layout::has_hooks(*node);
 }
 
 bool NodeRun::asks(std::size_t edge) const { return functions.should_compute(node_, edge); }

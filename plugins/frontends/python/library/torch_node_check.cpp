@@ -6,6 +6,7 @@
 
 #include "python/library/torch_node_layout.h"
 #include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 namespace {
@@ -139,9 +140,7 @@ std::string why_nodes_are_not_native(const TorchLibrary& torch) {
   std::string missing;
   if (!find_functions(missing)) return "torch does not export " + missing;
   if (const char* odd = odd_table()) return std::string("another layout: ") + odd;
-  Ref scope = checked(PyDict_New());
-  checked(PyDict_SetItemString(scope.get(), "__builtins__", PyEval_GetBuiltins()));
-  checked(PyRun_String(kNodeCheck, Py_file_input, scope.get(), scope.get()));
+  Ref scope = defined_by(kNodeCheck);
   const auto call = [&](const char* function, PyObject* argument) {
     return checked(PyObject_CallFunctionObjArgs(PyDict_GetItemString(scope.get(), function), torch.module.get(), argument, nullptr));
   };

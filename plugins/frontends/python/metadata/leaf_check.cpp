@@ -1,12 +1,15 @@
 #include "python/metadata/leaf_check.h"
 
-#include "python/library/torch_layout.h"
 #include "python/library/torch_library.h"
+#include "python/library/torch_node_layout.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 namespace {
 
-/// Whether torch keeps hooks where torch_layout.h says, asked of tensors that have each kind.
+bool is_free(PyObject* tensor) { return node_layout::is_free_leaf(layout::autograd_meta(layout::impl(tensor))); }
+
+/// Whether torch keeps hooks where torch_node_layout.h says, asked of tensors that have each kind.
 bool find_fields() {
   constexpr const char* kProgram =
       "def tensors(torch):\n"
@@ -19,14 +22,12 @@ bool find_fields() {
       "        hooks = [lambda p, node: p.register_hook(lambda g: g), lambda p, node: p.register_post_accumulate_grad_hook(lambda p: None),\n"
       "                 lambda p, node: node.register_hook(lambda *a: None), lambda p, node: node.register_prehook(lambda *a: None)]\n"
       "        return plain, [hooked(hook) for hook in hooks] + [(plain[0][0] * 2,)]\n";
-  Ref scope = checked(PyDict_New());
-  checked(PyDict_SetItemString(scope.get(), "__builtins__", PyEval_GetBuiltins()));
-  checked(PyRun_String(kProgram, Py_file_input, scope.get(), scope.get()));
+  Ref scope = defined_by(kProgram);
   Ref groups = checked(PyObject_CallOneArg(PyDict_GetItemString(scope.get(), "tensors"), known_torch_library()->module.get()));
   for (const bool free : {true, false}) {
     PyObject* group = PyTuple_GET_ITEM(groups.get(), free ? 0 : 1);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(group); ++i)
-      if (layout::is_free_leaf(layout::impl(PyTuple_GET_ITEM(PyList_GET_ITEM(group, i), 0))) != free) return false;
+      if (is_free(PyTuple_GET_ITEM(PyList_GET_ITEM(group, i), 0)) != free) return false;
   }
   return true;
 }
@@ -38,9 +39,9 @@ bool LeafCheck::is_possible() {
   return known;
 }
 
-bool LeafCheck::holds(PyObject* tensor) const noexcept { return layout::is_free_leaf(layout::impl(tensor)); }
+bool LeafCheck::holds(PyObject* tensor) const noexcept { return is_free(tensor); }
 
-bool LeafCheck::pin(PyObject* tensor, Pins& pins) const { return layout::pin_free_leaf(layout::impl(tensor), pins); }
+bool LeafCheck::pin(PyObject* tensor, Pins& pins) const { return node_layout::pin_free_leaf(layout::autograd_meta(layout::impl(tensor)), pins); }
 
 std::string LeafCheck::found(PyObject* tensor) const { return holds(tensor) ? "a leaf without hooks" : "a tensor with hooks, or that was computed"; }
 

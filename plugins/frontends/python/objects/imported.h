@@ -1,6 +1,7 @@
 // Modules that this frontend needs, past what the program has made of importing.
 #pragma once
 
+#include "python/objects/graph_break.h"
 #include "python/objects/ref.h"
 
 namespace tenon::python {
@@ -18,6 +19,14 @@ inline PyObject* imported(const char* name) {
 inline PyObject* interned_attribute(PyObject* object, const char* name) {
   const Ref text = Ref::steal(PyUnicode_InternFromString(name));
   return text ? PyObject_GetAttr(object, text.get()) : nullptr;
+}
+
+/// What the text of a program of ours defines: a dict. Throws PythonError.
+inline Ref defined_by(const char* program) {
+  Ref scope = checked(PyDict_New());
+  checked(PyDict_SetItemString(scope.get(), "__builtins__", PyEval_GetBuiltins()));
+  checked(PyRun_String(program, Py_file_input, scope.get(), scope.get()));
+  return scope;
 }
 
 }  // namespace tenon::python

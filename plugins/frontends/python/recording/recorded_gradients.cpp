@@ -36,13 +36,6 @@ Ref tuple_of_objects(std::span<PyObject* const> objects) {
 
 }  // namespace
 
-/// What tracked calls read as the elements of a leaf.
-std::vector<ir::ValueId> RecordedGradients::values_of_leaf(Index leaf) const {
-  std::vector<ir::ValueId> values(history_.roots(leaf).begin(), history_.roots(leaf).end());
-  if (const auto input = stand_ins_[leaf].input) values.push_back(graph_.inputs()[*input]);
-  return values;
-}
-
 /// Inputs that require grad, and leaves that the call has made.
 std::vector<RecordedGradients::Index> RecordedGradients::leaves() const {
   std::vector<Index> found;
@@ -53,7 +46,7 @@ std::vector<RecordedGradients::Index> RecordedGradients::leaves() const {
 
 std::vector<ir::ValueId> RecordedGradients::tracked_values() const {
   std::vector<ir::ValueId> values;
-  for (Index leaf : leaves()) std::ranges::copy(values_of_leaf(leaf), std::back_inserter(values));
+  for (Index leaf : leaves()) std::ranges::copy(history_.values_of_leaf(leaf), std::back_inserter(values));
   for (const History::AppliedFunction& function : history_.functions()) std::ranges::copy(function.roots, std::back_inserter(values));
   return values;
 }
@@ -88,12 +81,12 @@ std::vector<RecordedGradients::Wanted> RecordedGradients::wanted_of(const Record
     const auto index = stand_ins_.find(object);
     if (!index || !stand_ins_[*index].requires_grad || stand_ins_[*index].untracked) throw GraphBreak("a gradient by a tensor that requires none");
     const bool leaf = stand_ins_[*index].input || stand_ins_[*index].leaf;
-    wanted.push_back({*index, leaf ? values_of_leaf(*index) : std::vector{core_.present.of(*index)}});
+    wanted.push_back({*index, leaf ? history_.values_of_leaf(*index) : std::vector{core_.present.of(*index)}});
     const auto is_older_name = [&](const StandIn& other) { return other.value == wanted.back().values.front() && other.requires_grad && &other < &stand_ins_[*index]; };
     if (!leaf && std::ranges::any_of(stand_ins_, is_older_name)) throw GraphBreak("a gradient by one of several names of a tensor");
   }
   if (walk.to.empty())
-    for (Index leaf : leaves()) wanted.push_back({leaf, values_of_leaf(leaf)});
+    for (Index leaf : leaves()) wanted.push_back({leaf, history_.values_of_leaf(leaf)});
 
   std::vector<ir::ValueId> ends = values_of(seeds), sought = tracked_values();
   for (const Wanted& w : wanted) std::ranges::copy(w.values, std::back_inserter(sought));
@@ -109,7 +102,7 @@ std::vector<RecordedGradients::Wanted> RecordedGradients::wanted_of(const Record
 
   for (Index leaf : leaves()) {
     const auto input = stand_ins_[leaf].input;
-    if (!input || std::ranges::none_of(values_of_leaf(leaf), is_read)) continue;
+    if (!input || std::ranges::none_of(history_.values_of_leaf(leaf), is_read)) continue;
     const auto check = std::make_shared<LeafCheck>();
     if (!LeafCheck::is_possible() || !check->holds(inputs_.object(*input)))
       throw GraphBreak("gradients flow to a tensor with hooks, or that was computed before the graph began");

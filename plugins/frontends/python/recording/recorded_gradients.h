@@ -46,7 +46,6 @@ class RecordedGradients {
   Recorder::Walked walk_from(std::span<const rewrite::Seed> seeds, const Recorder::GradientWalk& walk, std::span<PyObject* const> from, GuardSet& guards);
   std::vector<Wanted> wanted_of(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, GuardSet& guards);
   bool is_spent_function(std::size_t function) const { return spent_.functions.contains(function) || walked_.functions.contains(function); }
-  std::vector<ir::ValueId> values_of_leaf(Index leaf) const;
   std::vector<Index> leaves() const;
   std::vector<ir::ValueId> tracked_values() const;
   void require_not_spent(std::span<const rewrite::Seed> seeds, std::span<const ir::ValueId> wanted) const;

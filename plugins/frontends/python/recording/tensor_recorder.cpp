@@ -113,8 +113,9 @@ bool asks_for_grad(PyObject* kwargs) {
 
 }  // namespace
 
-/// Functions of NumPy that give their arguments as they are, or views of them, as it comes.
+/// Functions of NumPy that give their arguments as they are, or views of them, as it comes; methods of torch that lead to its autograd engine.
 PyObject* TensorRecorder::written_in_python(PyObject* callable) {
+  if (PyFunction_Check(callable) && foreign_function(callable).has(Trait::evaluated)) return callable;
   if (std::strcmp(Py_TYPE(callable)->tp_name, "numpy._ArrayFunctionDispatcher") != 0) return nullptr;
   if (!foreign_function(callable).has(Trait::gives_arguments)) return nullptr;
   Ref function = Ref::steal(PyObject_GetAttrString(callable, "_implementation"));

@@ -49,7 +49,6 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool is_own(PyObject* found) override;
   bool is_own_class(PyObject* type) override;
   bool operates_on_any(PyObject* stand_in) const override { return Py_TYPE(stand_in) == array_stand_in_type(); }
-  bool is_evaluated(PyObject* method) override { return foreign_function(method).has(Trait::evaluated); }
   PyObject* written_in_python(PyObject* callable) override;
   Ref differentiable(PyObject* callable, std::span<const Ref> arguments) override;
   Pieces pieces_of(PyObject* callable) override;

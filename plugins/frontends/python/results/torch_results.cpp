@@ -180,9 +180,7 @@ bool results_are_ordinary(const TorchLibrary& torch) {
       "                and torch._C._dispatch_keys(made) == torch._C._dispatch_keys(want))\n"
       "        made.fill_(7)\n"
       "        return same and made.resize_(100)[0].item() == 7 and made.numel() == 100\n";
-  Ref scope = checked(PyDict_New());
-  checked(PyDict_SetItemString(scope.get(), "__builtins__", PyEval_GetBuiltins()));
-  checked(PyRun_String(program, Py_file_input, scope.get(), scope.get()));
+  Ref scope = defined_by(program);
   Ref address = checked(PyLong_FromVoidPtr(data));
   Ref answer = checked(PyObject_CallFunctionObjArgs(PyDict_GetItemString(scope.get(), "ordinary"), torch.module.get(), made.get(), address.get(), nullptr));
   return answer.is(Py_True);

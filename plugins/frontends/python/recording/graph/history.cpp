@@ -46,9 +46,11 @@ void History::ask_for_gradient(Index index, bool wanted) {
   core_.stand_ins.storage_of(index).requires_grad = true;
 }
 
-std::span<const ir::ValueId> History::roots(Index leaf) const {
+std::vector<ir::ValueId> History::values_of_leaf(Index leaf) const {
   const auto found = roots_.find(leaf);
-  return found == roots_.end() ? std::span<const ir::ValueId>() : found->second.roots;
+  std::vector<ir::ValueId> values = found == roots_.end() ? std::vector<ir::ValueId>() : found->second.roots;
+  if (const auto input = core_.stand_ins[leaf].input) values.push_back(core_.graph.inputs()[*input]);
+  return values;
 }
 
 bool History::is_on_roots(ir::ValueId value) const {
@@ -164,8 +166,7 @@ void History::require_unwritten(const AppliedFunction& function) const {
 
 /// Whether something that torch would differentiate was computed from a leaf, and no walk has been through it for the last time.
 bool History::are_gradients_to_come(Index leaf) {
-  std::vector<ir::ValueId> values(roots(leaf).begin(), roots(leaf).end());
-  if (const auto input = core_.stand_ins[leaf].input) values.push_back(core_.graph.inputs()[*input]);
+  const std::vector<ir::ValueId> values = values_of_leaf(leaf);
   const auto reads = [&](const ir::Node& node) { return std::ranges::any_of(node.operands, [&](ir::ValueId v) { return std::ranges::find(values, v) != values.end(); }); };
   return std::ranges::any_of(core_.graph.nodes(), [&](ir::NodeId id) { return to_come_.contains(id.value) && core_.graph.node(id).op != "detach" && reads(core_.graph.node(id)); });
 }

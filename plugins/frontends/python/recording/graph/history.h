@@ -29,9 +29,9 @@ class History {
   bool wanted() const { return wanted_; }
   /// torch.Tensor.requires_grad_(wanted). Throws GraphBreak where that changes an object that is older than the call, or torch refuses it.
   void ask_for_gradient(Index index, bool wanted);
-  /// What the graph computed as the elements of a leaf, where that was read to be differentiated: the gradient of the leaf is that of these values.
-  std::span<const ir::ValueId> roots(Index leaf) const;
-  /// Whether a value depends on any of those.
+  /// What tracked calls read as the elements of a leaf: an input, and what stands for values that the graph has computed. Its gradient is that of all.
+  std::vector<ir::ValueId> values_of_leaf(Index leaf) const;
+  /// Whether a value depends on a value that the graph has computed for a leaf, or as the result of a function of the program's.
   bool is_on_roots(ir::ValueId value) const;
 
   /// A torch.autograd.Function that was applied: the program says how gradients flow through it.
