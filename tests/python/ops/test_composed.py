@@ -60,6 +60,7 @@ def test_numbers():
         check(name, x)
     check("torch.special.xlog1py", x, 1 + x.abs()), check("torch.ldexp", x, torch.tensor(3)), check("torch.float_power", t(3).abs(), 2), check("torch.aminmax", t(3, 4), dim=1)
     check("torch.logcumsumexp", t(3, 40), 1), check("torch.logit", torch.rand(5), 0.2), check("torch.heaviside", torch.tensor([-1, 0, 2]), torch.tensor([7]))
+    check("torch.heaviside", torch.tensor([float("nan"), -1, 0, 2]), torch.tensor(0.5))
 
 
 def test_what_depends_on_values_is_refused():

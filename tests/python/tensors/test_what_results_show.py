@@ -11,6 +11,7 @@ TENSORS = {
     "rows": lambda: torch.arange(-5.0, 7).reshape(3, 4), "columns": lambda: torch.arange(-5.0, 7).reshape(4, 3).t(),
     "part": lambda: torch.arange(-5.0, 43).reshape(6, 8)[::2, 1:5], "expanded": lambda: torch.arange(4.0).expand(3, 4),
     "ints": lambda: torch.arange(-5, 7).reshape(4, 3).t(), "one row": lambda: torch.full((1, 4), 2.0), "one column": lambda: torch.arange(12.0).reshape(4, 3)[:, 1:2],
+    "one row of columns": lambda: torch.full((4, 1), 2.0).t(),
     "none": lambda: torch.empty(0, 4), "no rows of columns": lambda: torch.empty(4, 0).t(), "no columns of columns": lambda: torch.empty(0, 4).t(),
     "turned": lambda: torch.arange(-12.0, 12).reshape(2, 3, 4).transpose(0, 2), "steps": lambda: torch.arange(-3.0, 9)[::2],
 }
@@ -18,6 +19,7 @@ IMAGES = {
     "rows": lambda: torch.linspace(-2, 2, 128).reshape(2, 4, 4, 4), "channels last": lambda: torch.linspace(-2, 2, 128).reshape(2, 4, 4, 4).to(memory_format=torch.channels_last),
     "permuted": lambda: torch.linspace(-2, 2, 128).reshape(4, 4, 2, 4).permute(2, 0, 1, 3), "one image": lambda: torch.linspace(-2, 2, 64).reshape(1, 4, 4, 4).to(memory_format=torch.channels_last),
     "part of the channels": lambda: torch.linspace(-2, 2, 256).reshape(2, 8, 4, 4).to(memory_format=torch.channels_last)[:, :4],
+    "one image of an image": lambda: torch.linspace(-2, 2, 64).reshape(4, 4, 4)[None].to(memory_format=torch.channels_last)[0][None],
     "one channel": lambda: torch.linspace(-2, 2, 32).reshape(2, 1, 4, 4).to(memory_format=torch.channels_last), "no images": lambda: torch.empty(0, 4, 4, 4).to(memory_format=torch.channels_last),
 }
 ARRAYS = {
@@ -30,9 +32,12 @@ OF_TENSORS = """x.abs() x.clone() x.contiguous() x.sort() x.argsort() x.cumsum(0
 x.max(0) x.argmax(0) x.nonzero() x.quantile(.5) x.quantile(.25,0) x.nanquantile(.5) x.tril() x.diagonal() x.softmax(-1) x.double() x.float() x.clamp(0,1) x.masked_fill(x>0,1) x[0] x[::2] x[...,None]
 x[x>0] x[[0]] x.unfold(0,1,1) x.split(1) x.unbind(-1) x.isclose(x) x+1 x//2 x>0 x==x 2**x x**2 torch.pow(2,x) 1-x torch.rsub(x,1) torch.where(x>0,x,0) x.fmod(2) x.copysign(-1) x.nan_to_num()
 x.add_(1) x.mul_(x) x.t_() x.fill_(1) torch.cat([x,x]) torch.stack([x,x],-1) torch.zeros_like(x) torch.full_like(x,3) torch.broadcast_tensors(x,x*2) torch.einsum('...i,...j->...ij',x,x)
-F.one_hot(x.argmax(-1)%5,5) F.relu(x) F.prelu(x,torch.tensor([.1])) F.pad(x,(0,0)) F.pad(x,(1,0)) F.normalize(x,dim=0) F.dropout(x,.5,False) x.type_as(x) x.view_as(x) x.detach()""".split()
+F.one_hot(x.argmax(-1)%5,5) F.relu(x) F.prelu(x,torch.tensor([.1])) F.pad(x,(0,0)) F.pad(x,(1,0)) F.normalize(x,dim=0) F.dropout(x,.5,False) x.type_as(x) x.view_as(x) x.detach()
+x.detach_() x.ravel() x.cov() x.repeat_interleave(2) x.repeat_interleave(2,0) torch.einsum('...i,...i->...',x,x) F.avg_pool1d(x,2) F.adaptive_avg_pool1d(x,2) torch.unsafe_chunk(x,2) x.unsafe_split(1)
+x.fliplr() x.deg2rad() F.hardtanh(x) F.relu6(x) F.pad(x,(-1,0))""".split()
 OF_IMAGES = """F.avg_pool2d(x,2) F.max_pool2d(x,2,return_indices=True) F.interpolate(x,scale_factor=2) F.interpolate(x,size=(3,3),mode='bilinear') F.pad(x,(1,1,1,1)) F.batch_norm(x,torch.zeros(x.shape[1]),torch.ones(x.shape[1])) x.mean((2,3)) x.flatten(1)
-x.permute(0,2,3,1).contiguous() x*2 x+x.mean(1,keepdim=True) torch.cat([x,x],1) x.softmax(1) x[:,:1] x.roll(1,2) x.flip(1) x.clone() x.double() x.quantile(.5,1) F.prelu(x,torch.ones(x.shape[1])) x.amin(1)""".split()
+x.permute(0,2,3,1).contiguous() x*2 x+x.mean(1,keepdim=True) torch.cat([x,x],1) x.softmax(1) x[:,:1] x.roll(1,2) x.flip(1) x.clone() x.double() x.quantile(.5,1) F.prelu(x,torch.ones(x.shape[1])) x.amin(1) F.pixel_unshuffle(x,2) F.instance_norm(x)
+F.interpolate(x.to(torch.complex64),scale_factor=2)""".split()
 OF_ARRAYS = """np.abs(a) a+1 a>0 np.sort(a) np.argsort(a,0) np.cumsum(a,0) np.flip(a) np.roll(a,1) a.T a.reshape(-1) a.ravel() a.ravel('F') a.flatten() np.squeeze(a) a[0] a[::-1] a[a>0] a[[0]] a[...,None] a.sum(0)
 np.mean(a,-1) a.max() a.argmax(0) np.median(a,0) np.nonzero(a>9) np.where(a>0,a,0) np.unique(a) np.tril(a) np.diagonal(a) a.astype(float) a.astype('f4') a.copy() np.array(a) np.asarray(a)
 np.ascontiguousarray(a) np.asfortranarray(a) np.clip(a,0,1) np.take(a,[0],0) np.repeat(a,2,0) np.tile(a,2) np.concatenate([a,a]) np.stack([a,a],-1) np.split(a,1) np.atleast_2d(a) np.zeros_like(a)

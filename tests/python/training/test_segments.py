@@ -285,3 +285,7 @@ def test_nothing_stays_behind(leaf):
         compiled(x, w).sum().backward()
         compiled(x, w)
     assert objects() <= before
+
+
+def test_the_angle_of_a_real_number_has_a_gradient_of_zeros(gradients, leaf):
+    gradients(lambda x: (x.angle() * 2, x), lambda: (leaf(5),))

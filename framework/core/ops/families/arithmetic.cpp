@@ -95,7 +95,11 @@ Values heaviside(ForeignArguments& a) {
   Values xy{a.value("self"), a.value("other")};
   if (a.numpy()) a.promote(xy, Promotion::common_float);
   TENON_USER_CHECK(a.numpy() || a.type(xy[0]).dtype == a.type(xy[1]).dtype, "heaviside is not yet implemented for tensors with different dtypes.");
-  return a.call("heaviside", xy);
+  if (a.numpy() || !is_float(a.type(xy[0]).dtype)) return a.call("heaviside", xy);
+  NodeBuilder& b = a.builder();  // torch asks whether a number is positive, which nan is not
+  const DType dtype = a.type(xy[0]).dtype;
+  const ir::ValueId nan = b.one("isnan", {xy[0]}), zero = b.literal(0.0);
+  return {b.one("where", {nan, b.one("full", {zero}, {{"dtype", dtype}, {"size", ir::Shape{}}}), a.one("heaviside", xy)})};
 }
 
 bool is_zero(const ForeignArgument& x) {

@@ -235,6 +235,7 @@ Adapt pixel_shuffle(bool back) {
     for (std::size_t d = 0; d + 3 < n; ++d) order.push_back(static_cast<std::int64_t>(d));
     const auto lead = static_cast<std::int64_t>(n) - 3;
     if (back) {
+      if (std::ranges::find(shape, Dim(0)) != shape.end()) throw Exception(Code::unsupported, "pixel_unshuffle of nothing");  // which torch gives as it is
       TENON_USER_CHECK(mod(h, factor) == Dim(0) && mod(w, factor) == Dim(0), "pixel_unshuffle expects height and width to be divisible by downscale_factor");
       apart.insert(apart.end(), {c, floor_div(h, factor), factor, floor_div(w, factor), factor});
       joined.insert(joined.end(), {c * factor * factor, floor_div(h, factor), floor_div(w, factor)});

@@ -211,8 +211,8 @@ Op unbind_op() {
                            }) +
                torch_names("split", "(self, split_size, dim=0)", split) +
                names({"torch.Tensor.split_with_sizes", "torch.split_with_sizes"}, "(self, split_sizes -> split_size, dim=0)", split) +
-               torch_names("chunk", "(self, chunks, dim=0)", chunk) + torch_names("unsafe_chunk", "(self, chunks, dim=0)", chunk) +
-               torch_names("unsafe_split", "(self, split_size, dim=0)", split) + torch_names("hsplit", "(self, *sections)", split_along(1)) +
+               torch_names("chunk", "(self, chunks, dim=0)", chunk) +
+               torch_names("hsplit", "(self, *sections)", split_along(1)) +
                torch_names("vsplit", "(self, *sections)", split_along(0)) + torch_names("dsplit", "(self, *sections)", split_along(2)) +
                torch_names("tensor_split", "(self, indices_or_sections -> sections, dim=0)", split_at) +
                names({"numpy.split"}, "(ary -> self, indices_or_sections -> sections, axis -> dim = 0)", equal_split) +

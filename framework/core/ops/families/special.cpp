@@ -18,13 +18,13 @@ Values extremes(ForeignArguments& a) {
   return {a.one("amin", {x}, over), a.one("amax", {x}, over)};
 }
 
-/// Of real numbers: 0, or pi where negative; nan stays.
+/// Of real numbers: 0, or pi where negative; nan stays, by a function of the number that has slope 0 like all the rest.
 Values angle(ForeignArguments& a) {
   Formula f(a);
   V x = a.value("self");
   if (!is_float(f.dtype(x))) x = f.cast(x, a.default_float());
   const V turned = f.where(f.two("lt", x, f.number(0)), f.filled(std::numbers::pi, f.dtype(x), {}), f.number(0));
-  return {f.where(f.one("isnan", x), f.filled(NAN, f.dtype(x), {}), turned)};
+  return {f.where(f.one("isnan", x), f.one("floor", x), turned)};
 }
 
 Values float_power(ForeignArguments& a) {

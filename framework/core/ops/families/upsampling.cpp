@@ -170,6 +170,7 @@ LoopBody upsample_loop(const OpQuery& q) {
 Adapt upsample_adapt(std::size_t rank, std::string mode) {
   return [=](ForeignArguments& a) {
     const ir::ValueId x = a.value("input");
+    if (is_complex(a.type(x).dtype)) throw Exception(Code::unsupported, "interpolation of complex numbers");  // which torch refuses
     if (!is_float(a.type(x).dtype) && !mode.starts_with("nearest")) throw Exception(Code::unsupported, "interpolation between integers");
     const NewGrid grid = new_grid(a, rank);
     const auto is_open = [&](std::size_t d) { return grid.factors[d] > 0 && !(grid.size[d].is_constant() && a.type(x).shape[d + 2].is_constant()); };

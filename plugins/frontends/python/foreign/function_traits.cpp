@@ -62,7 +62,7 @@ constexpr Row kTable[] = {
      "batch_norm native_batch_norm _batch_norm_impl_index cudnn_batch_norm miopen_batch_norm instance_norm as_strided as_strided_copy "
      "as_strided_scatter set_data requires_grad_ retain_grad backward _backward record_stream pin_memory _pin_memory _assert_async to_sparse to_mkldnn "
      "share_memory_ data_ptr from_file _fused_moving_avg_obs_fq_helper fused_moving_avg_obs_fake_quant _make_dual _unpack_dual _fw_primal "
-     "_nested_tensor_from_mask fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix _lazy_clone"},
+     "unsafe_chunk unsafe_split unsafe_split_with_sizes _nested_tensor_from_mask fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix _lazy_clone"},
 
     {Trait::retains_gradient, Of::any, "torch.Tensor.retain_grad"},
     {Trait::detaches_in_place, Of::any, "torch.Tensor.detach_"},
@@ -86,12 +86,13 @@ constexpr Row kTable[] = {
     {Trait::moves, Of::any, "torch.Tensor.to"},
     {Trait::detaches, Of::any, "torch.Tensor.data torch.Tensor.detach torch.detach"},
     {Trait::counts_apart, Of::any, "torch.Tensor.data"},
+    {Trait::hides_base, Of::torch, "adaptive_avg_pool1d avg_pool1d cov einsum instance_norm ravel repeat_interleave view_as_real"},
     {Trait::keeps_order, Of::any, "numpy.ndarray.astype numpy.astype numpy.nan_to_num"},
     {Trait::gives_arguments, Of::any, "numpy.atleast_1d numpy.atleast_2d numpy.atleast_3d"},
     {Trait::asks_for_sharing, Of::any, "numpy.may_share_memory"},
     {Trait::takes_apart_by_dimension, Of::any, "unbind"},
-    {Trait::takes_apart_by_size, Of::torch, "split unsafe_split"},
-    {Trait::takes_apart_by_count, Of::torch, "chunk unsafe_chunk tensor_split hsplit vsplit dsplit split_with_sizes"},
+    {Trait::takes_apart_by_size, Of::torch, "split"},
+    {Trait::takes_apart_by_count, Of::torch, "chunk tensor_split hsplit vsplit dsplit split_with_sizes"},
     {Trait::takes_apart_by_count, Of::numpy, "split array_split hsplit vsplit dsplit"},
     {Trait::splits, Of::torch, "chunk split tensor_split"},
     {Trait::splits, Of::numpy, "array_split"},

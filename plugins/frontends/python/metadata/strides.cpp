@@ -166,12 +166,25 @@ Extents memory_format_strides(std::span<const std::int64_t> shape, std::span<con
   return last ? channels_last(shape) : row_major(shape);
 }
 
+/// c10::TensorImpl's is_non_overlapping_and_dense: dimensions of size 1 may have any stride, and all where there are no elements.
+static bool leaves_no_gaps(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
+  std::vector<std::size_t> dims = reversed_dimensions(shape.size());
+  if (std::ranges::find(shape, 0) != shape.end()) return true;
+  std::erase_if(dims, [&](std::size_t dim) { return shape[dim] == 1; });
+  std::ranges::stable_sort(dims, {}, [&](std::size_t dim) { return strides[dim]; });
+  std::int64_t expected = 1;
+  for (std::size_t dim : dims) {
+    if (strides[dim] != expected) return false;
+    expected *= shape[dim];
+  }
+  return true;
+}
+
 /// torch's preserve_format: strides that leave no gaps stay, also those of dimensions of size 1.
 static Extents copied_strides(std::span<const std::int64_t> shape, const Operand& self) {
   if (self.shape.size() != shape.size()) return row_major(shape);
   const Operand part{shape, self.strides};
-  const bool empty = std::ranges::find(shape, 0) != shape.end();
-  if (!empty && (shape.empty() || !memory_order(shape, self.strides).empty())) return Extents(self.strides.begin(), self.strides.end());
+  if (leaves_no_gaps(shape, self.strides)) return Extents(self.strides.begin(), self.strides.end());
   return torch_pointwise_strides(shape, {&part, 1});
 }
 
@@ -184,7 +197,7 @@ Extents strides_by(const ops::AliasLayout& rule, std::span<const std::int64_t> s
   const Operand& self = operands.front();
   if (rule.broadcasts && !equal(self.shape, shape)) return row_major(shape);
   if (rule.copies) return copied_strides(shape, self);
-  if (!resembles_channels_last(self.shape, self.strides)) return row_major(shape);
+  if (!resembles_channels_last(self.shape, self.strides) && !(rule.row_major_stays && is_channels_last(self.shape, self.strides))) return row_major(shape);
   if (rule.row_major_stays && is_row_major(self.shape, self.strides)) return row_major(shape);
   return channels_last(shape);
 }

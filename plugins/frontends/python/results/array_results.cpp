@@ -23,7 +23,7 @@ ArrayExtents in_bytes(std::span<const std::int64_t> shape, std::span<const std::
   return extents;
 }
 
-std::size_t byte_count(std::span<const std::int64_t> shape, std::size_t item_bytes) {
+std::size_t bytes_of_array(std::span<const std::int64_t> shape, std::size_t item_bytes) {
   std::size_t bytes = item_bytes;
   for (std::int64_t extent : shape) bytes *= static_cast<std::size_t>(extent);
   return bytes;
@@ -66,7 +66,7 @@ namespace {
 /// An array that owns memory of the handler; null with an exception set, when the memory stays the caller's. One without elements has strides of
 /// 0, as NumPy's own have.
 Ref owning_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void* data, PyObject* handler) {
-  ArrayExtents extents = in_bytes(shape, strides, byte_count(shape, 1) == 0 ? 0 : size_of(dtype));
+  ArrayExtents extents = in_bytes(shape, strides, bytes_of_array(shape, 1) == 0 ? 0 : size_of(dtype));
   Ref array = Ref::steal(PyArray_NewFromDescr(&PyArray_Type, PyArray_DescrFromType(numpy_type(dtype)), static_cast<int>(shape.size()),
                                               extents.shape.data(), extents.strides.data(), data, NPY_ARRAY_WRITEABLE, nullptr));
   if (!array) return array;
@@ -82,7 +82,7 @@ Ref owning_array(DType dtype, std::span<const std::int64_t> shape, std::span<con
 PyObject* new_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) {
   PyObject* handler = memory_handler();
   if (!handler) return nullptr;
-  data = handler_malloc(nullptr, byte_count(shape, size_of(dtype)));
+  data = handler_malloc(nullptr, bytes_of_array(shape, size_of(dtype)));
   if (!data) return PyErr_NoMemory();
   Ref array = owning_array(dtype, shape, strides, data, handler);
   if (!array) release_addressed_memory(data);
@@ -92,7 +92,7 @@ PyObject* new_array(DType dtype, std::span<const std::int64_t> shape, std::span<
 Ref zeroed_array(DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
   Ref handler = checked(PyDataMem_GetHandler());
   PyDataMemAllocator& allocator = static_cast<PyDataMem_Handler*>(PyCapsule_GetPointer(handler.get(), "mem_handler"))->allocator;
-  const std::size_t bytes = std::max<std::size_t>(byte_count(shape, size_of(dtype)), 1);
+  const std::size_t bytes = std::max<std::size_t>(bytes_of_array(shape, size_of(dtype)), 1);
   void* data = allocator.calloc(allocator.ctx, bytes, 1);
   if (!data) checked(PyErr_NoMemory());
   Ref array = owning_array(dtype, shape, strides, data, handler.get());

@@ -167,11 +167,26 @@ TwinPlace place_of_twin(PyObject* twin) {
   return {PyLong_AsVoidPtr(address.get()), PyLong_AsLongLong(offset.get())};
 }
 
+namespace {
+
+/// The base where the view shows all of it; else one that lies as the view does.
+HiddenBase base_of_torch_view(TensorSpec view, PyObject* twin) {
+  Ref base = checked(PyObject_GetAttrString(twin, "_base"));
+  if (!base.is(Py_None)) {
+    TensorSpec whole = read_twin(base.get());
+    if (whole.dtype == view.dtype && byte_count(whole.dtype, whole.shape) == byte_count(view.dtype, view.shape) && place_of_twin(base.get()).offset == place_of_twin(twin).offset)
+      return {std::move(whole.shape), std::move(whole.strides)};
+  }
+  return {std::move(view.shape), std::move(view.strides)};
+}
+
+}  // namespace
+
 std::optional<HiddenBase> hidden_base_of(PyObject* twin) {
   TensorSpec spec = read_twin(twin);
   if (!PyArray_Check(twin)) {
     if (!checked(PyObject_CallMethod(twin, "_is_view", nullptr)).is(Py_True)) return std::nullopt;
-    return HiddenBase{std::move(spec.shape), std::move(spec.strides)};
+    return base_of_torch_view(std::move(spec), twin);
   }
   auto* array = reinterpret_cast<PyArrayObject*>(twin);
   if (!PyArray_BASE(array)) return std::nullopt;

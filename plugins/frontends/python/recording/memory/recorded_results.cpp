@@ -46,7 +46,7 @@ std::optional<ops::AliasLayout> RecordedResults::own_layout(const ForeignFunctio
 }
 
 bool RecordedResults::strides_are_known(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) const {
-  if (result.container != ops::Container::single || result.values.size() != 1 || !function.op) return false;
+  if (result.container != ops::Container::single || result.values.size() != 1 || !function.op || function.has(Trait::hides_base)) return false;
   if (function.flavour == ops::Flavour::torch && any_is_empty_otherwise(operands)) return false;
   if (is_pointwise(function) || own_layout(function, result.values.front())) return true;
   std::size_t rank = 0;
@@ -149,7 +149,7 @@ Ref RecordedResults::wrap_like_twins(PyObject* callable, const ForeignFunction& 
   const bool torch = function.flavour == ops::Flavour::torch;
   Ref answer = with_undefined_results(function.name, torch ? call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour)
                                                            : numpy_answer(stand_ins_, callable, function.name, operands, twin_args.get(), twin_kwargs.get()));
-  if (torch && (function.composite ? any_is_empty_otherwise(operands) : lie_unusually(operands))) answer = as_the_cpu_lays_out(std::move(answer), callable, args, kwargs, result);
+  if (torch && (function.composite ? any_is_empty_otherwise(operands) || any_is_odd_row(operands) : lie_unusually(operands))) answer = as_the_cpu_lays_out(std::move(answer), callable, args, kwargs, result);
   return wrap_answer(answer.get(), function, result.values, operands);
 }
 
@@ -157,6 +157,13 @@ bool RecordedResults::any_is_empty_otherwise(std::span<const Index> operands) co
   return std::ranges::any_of(operands, [&](Index index) {
     const StandIn& s = stand_ins_[index];
     return std::ranges::find(s.shape, 0) != s.shape.end() && s.strides != row_major(s.shape);
+  });
+}
+
+bool RecordedResults::any_is_odd_row(std::span<const Index> operands) const {
+  return std::ranges::any_of(operands, [&](Index index) {
+    const StandIn& s = stand_ins_[index];
+    return is_row_major(s.shape, s.strides) && s.strides != row_major(s.shape);
   });
 }
 
