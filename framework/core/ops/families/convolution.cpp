@@ -19,6 +19,7 @@ struct Convolution {
   std::vector<WindowDim> windows;
   std::int64_t groups;
 
+  Convolution(std::vector<WindowDim> windows, std::int64_t groups) : windows(std::move(windows)), groups(groups) {}
   explicit Convolution(const OpQuery& q) : groups(q.constant_integer("groups", 1)) {
     TENON_USER_CHECK(q.type(0).rank() >= 3 && q.type(1).rank() == q.type(0).rank(),
                      "input and weight must have the same number of dimensions, at least 3; given {} and {}", q.type(0).rank(),
@@ -152,6 +153,97 @@ Op spread_op() {
   op.samples = [] {
     return std::vector<Sample>{{.name = "plane", .operands = {{.shape = {2, 3, 4}}}, .attributes = {{"stride", std::vector<Dim>{2, 3}}}},
                                {.name = "half", .operands = {{.dtype = DType::f16, .shape = {5}}}, .attributes = {{"stride", std::vector<Dim>{2}}}}};
+  };
+  return op;
+}
+
+// ---- the gradient of a weight
+
+/// Of the result of a `conv_sum` over an input: which windows met it. The padding after the input follows from the sizes.
+Convolution windows_of_weight(const OpQuery& q) {
+  const std::size_t rank = q.type(0).rank() - 2;
+  const auto kernel = per_dim(q, "kernel", rank, 1), stride = per_dim(q, "stride", rank, 1), dilation = per_dim(q, "dilation", rank, 1), before = per_dim(q, "before", rank, 0);
+  Convolution c{{}, q.constant_integer("groups", 1)};
+  for (std::size_t d = 0; d < rank; ++d) {
+    TENON_USER_CHECK(stride[d] > 0 && dilation[d] > 0 && kernel[d] >= 0, "stride and dilation must be positive, and sizes of kernels at least 0");
+    const Dim &in = q.type(0).shape[2 + d], &out = q.type(1).shape[2 + d];
+    const Dim reach = (out - Dim(1)) * Dim(stride[d]) + Dim(dilation[d] * (kernel[d] - 1) + 1 - before[d]);
+    const bool within = reach == in || (reach.is_constant() && in.is_constant() && reach.constant() <= in.constant());
+    c.windows.push_back({in, out, kernel[d], stride[d], dilation[d], before[d], within ? 0 : 1});
+  }
+  return c;
+}
+
+Result<infer::Types> infer_conv_weight_sum(const OpQuery& q) {
+  infer::require_operands(q, 2, 2);
+  const DType dtype = infer::shared_dtype(q);
+  const Shape &x = q.type(0).shape, &g = q.type(1).shape;
+  TENON_USER_CHECK(x.size() >= 3 && g.size() == x.size(), "input and gradient must have the same number of dimensions, at least 3; given {} and {}", x.size(), g.size());
+  const Convolution c = windows_of_weight(q);
+  infer::require_equal(q.graph(), x[0], g[0], "the samples of the input and of the gradient");
+  TENON_USER_CHECK(c.groups > 0 && mod(x[1], Dim(c.groups)) == Dim(0) && mod(g[1], Dim(c.groups)) == Dim(0), "{} and {} channels do not split into {} groups",
+                   infer::text(q.graph(), x[1]), infer::text(q.graph(), g[1]), c.groups);
+  Shape shape{g[1], floor_div(x[1], Dim(c.groups))};
+  for (const WindowDim& w : c.windows) shape.emplace_back(w.kernel);
+  return infer::one(q, dtype, std::move(shape));
+}
+
+LoopBody conv_weight_sum_loop(const OpQuery& q) {
+  const Convolution c = windows_of_weight(q);
+  const DType t = compute_type(q.type(0).dtype);
+  const Shape &x = q.type(0).shape, &g = q.type(1).shape;
+  const Dim per_group = floor_div(x[1], Dim(c.groups));
+  const std::size_t rank = c.windows.size();
+  LoopBody body{.extents = {g[1], per_group}, .reduced = 1 + rank, .element = {}};
+  for (const WindowDim& w : c.windows) body.extents.emplace_back(w.kernel);
+  body.extents.push_back(x[0]);
+  for (const WindowDim& w : c.windows) body.extents.push_back(w.out);
+  Scalars s;
+  IndexMath m(s);
+  const Scalar o = s.loop_index(0), channel = s.loop_index(1), sample = s.loop_index(2 + rank);
+  const Scalar group = m.floor_div(o, floor_div(g[1], Dim(c.groups)));
+  std::vector<Scalar> from{sample, c.groups == 1 ? channel : s.add(channel, m.mul(group, per_group))}, at{sample, o};
+  std::optional<Scalar> inside;
+  for (std::size_t d = 0; d < rank; ++d) {
+    at.push_back(s.loop_index(3 + rank + d));
+    const WindowPlace place = window_place(s, c.windows[d], at.back(), s.loop_index(2 + d));
+    from.push_back(place.index);
+    inside = both(s, inside, place.inside);
+  }
+  const DType stored = q.type(0).dtype;
+  const Scalar element = inside ? s.load_if(*inside, 0, stored, from, s.constant(t, std::int64_t{0})) : s.load(0, stored, from);
+  s.result(s.mul(s.load(1, q.type(1).dtype, at), element));
+  body.element = s.take();
+  body.reducer = simple_reducer(t, 0, Primitive::add);
+  return body;
+}
+
+/// What each weight of a `conv_sum` was multiplied by, times a gradient of what it gave.
+Op conv_weight_sum_op() {
+  Op op;
+  op.name = "conv_weight_sum";
+  op.schema = "(Tensor input, Tensor gradient, *, int[] kernel, int[] stride, int[] before, int[] dilation, int groups=1) -> Tensor";
+  op.infer = infer_conv_weight_sum;
+  op.loop = conv_weight_sum_loop;
+  op.grad = written(gradients::conv_weight_sum);
+  op.samples = [] {
+    std::vector<Sample> all;
+    using Numbers = std::vector<std::int64_t>;
+    const auto add = [&](std::string name, DType t, Numbers x, Numbers g, const Numbers& kernel, const Numbers& stride, const Numbers& before, const Numbers& dilation, std::int64_t groups) {
+      all.push_back({.name = std::move(name),
+                     .operands = {{.dtype = t, .shape = std::move(x), .fill = Fill::unit}, {.dtype = t, .shape = std::move(g), .fill = Fill::unit}},
+                     .attributes = {{"before", dims_of(before)}, {"dilation", dims_of(dilation)}, {"groups", Dim(groups)}, {"kernel", dims_of(kernel)}, {"stride", dims_of(stride)}},
+                     .tolerance = 8});
+    };
+    for (DType t : {DType::f32, DType::f64, DType::f16}) add(std::string(name_of(t)), t, {2, 3, 7, 6}, {2, 4, 7, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1);
+    add("groups", DType::f32, {2, 4, 9}, {2, 6, 5}, {3}, {2}, {1}, {1}, 2);
+    add("depthwise", DType::f32, {2, 8, 6, 6}, {2, 8, 6, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 8);
+    add("dilated", DType::f32, {1, 2, 9, 8}, {1, 3, 6, 3}, {2, 3}, {1, 2}, {0, 2}, {3, 2}, 1);
+    add("volume", DType::f32, {1, 2, 4, 5, 4}, {1, 3, 3, 5, 4}, {2, 3, 2}, {1, 1, 1}, {0, 1, 0}, {1, 1, 1}, 1);
+    add("wide", DType::f32, {2, 32, 6, 6}, {2, 40, 6, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1);
+    add("strided", DType::f32, {2, 24, 9, 8}, {2, 16, 5, 4}, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1);
+    add("no_batch", DType::f32, {0, 2, 9}, {0, 3, 7}, {3}, {1}, {0}, {1}, 1);
+    return all;
   };
   return op;
 }
@@ -318,6 +410,6 @@ Op convolution_op() {
 
 }  // namespace
 
-Family convolution_ops() { return {conv_sum_op(), spread_op(), convolution_op()}; }
+Family convolution_ops() { return {conv_sum_op(), conv_weight_sum_op(), spread_op(), convolution_op()}; }
 
 }  // namespace tenon::ops

@@ -37,6 +37,7 @@ GradBuilder::Values select_scatter(GradBuilder& g);
 // products.cpp
 GradBuilder::Values matrix_product(GradBuilder& g);  // mm, bmm
 GradBuilder::Values conv_sum(GradBuilder& g);
+GradBuilder::Values conv_weight_sum(GradBuilder& g);
 
 // indexing.cpp
 GradBuilder::Values embedding(GradBuilder& g);

@@ -40,33 +40,32 @@ ValueId reordered(GradBuilder& g, ValueId v, std::array<std::int64_t, 3> first) 
   return permute_by(g.nodes(), v, order);
 }
 
-/// The attributes of a `conv_sum`, and the sizes along its spatial dimensions.
+/// The windows of a `conv_sum`, by spatial dimension: of its input, of what it gives, and of its weight.
 struct Windows {
-  std::vector<std::int64_t> stride, before, after, dilation, in, out, kernel;
+  std::vector<std::int64_t> stride, before, dilation, in, out, kernel;
   std::int64_t groups;
 
-  explicit Windows(GradBuilder& g) : groups(g.query().constant_integer("groups", 1)) {
-    const OpQuery& q = g.query();
-    const std::size_t rank = q.type(0).rank() - 2;
-    stride = per_dim(q, "stride", rank, 1), dilation = per_dim(q, "dilation", rank, 1);
-    before = per_dim(q, "before", rank, 0), after = per_dim(q, "after", rank, 0);
-    const Shape result = g.type(g.result()).shape;
+  Windows(const OpQuery& q, const Shape& input, const Shape& result, const Shape& weight) : groups(q.constant_integer("groups", 1)) {
+    const std::size_t rank = input.size() - 2;
+    stride = per_dim(q, "stride", rank, 1), dilation = per_dim(q, "dilation", rank, 1), before = per_dim(q, "before", rank, 0);
     for (std::size_t d = 0; d < rank; ++d) {
-      if (!q.type(0).shape[2 + d].is_constant()) throw Exception(Code::unsupported, "the gradient of a convolution over dimensions of unknown size");
-      in.push_back(q.type(0).shape[2 + d].constant());
+      if (!input[2 + d].is_constant()) throw Exception(Code::unsupported, "the gradient of a convolution over dimensions of unknown size");
+      in.push_back(input[2 + d].constant());
       out.push_back(result[2 + d].constant());
-      kernel.push_back(q.type(1).shape[2 + d].constant());
+      kernel.push_back(weight[2 + d].constant());
     }
+  }
+
+  /// Padding after the input that the last window reaches into; negative where it ends before.
+  std::vector<std::int64_t> after() const {
+    std::vector<std::int64_t> all;
+    for (std::size_t d = 0; d < in.size(); ++d) all.push_back((out[d] - 1) * stride[d] + dilation[d] * (kernel[d] - 1) + 1 - in[d] - before[d]);
+    return all;
   }
 };
 
-ValueId convolved(GradBuilder& g, ValueId x, ValueId weight, const std::vector<std::int64_t>& stride, const std::vector<std::int64_t>& before,
-                  const std::vector<std::int64_t>& after, const std::vector<std::int64_t>& dilation, std::int64_t groups) {
-  return g.one("conv_sum", {x, weight}, window_attributes(stride, before, after, dilation, groups));
-}
-
 /// Every element of the result hands its weights back to its window: a convolution of the spread gradient with the kernel backwards.
-ValueId gradient_of_input(GradBuilder& g, const Windows& w) {
+ValueId gradient_of_input(GradBuilder& g, const Windows& w, ValueId gradient, ValueId weight) {
   std::vector<std::int64_t> before, after;
   std::vector<Dim> spatial;
   for (std::size_t d = 0; d < w.in.size(); ++d) {
@@ -75,28 +74,11 @@ ValueId gradient_of_input(GradBuilder& g, const Windows& w) {
     after.push_back(w.in[d] + reach - before.back() - ((w.out[d] - 1) * w.stride[d] + 1));
     spatial.emplace_back(static_cast<std::int64_t>(2 + d));
   }
-  const ValueId grouped = reordered(g, split(g, g.operand(1), 0, w.groups), {0, 2, 1});  // [G, C/G, O/G, k...]
-  const Shape shape = g.type(grouped).shape, kernels = g.type(g.operand(1)).shape;
-  const ValueId weight = g.one("flip", {g.reshape(grouped, joined({shape[0] * shape[1], shape[2]}, kernels))}, {{"dims", spatial}});
-  const ValueId spread = g.one("spread", {g.gradient()}, {{"stride", dims_of(w.stride)}});
-  return convolved(g, spread, weight, std::vector<std::int64_t>(w.in.size(), 1), before, after, w.dilation, w.groups);
-}
-
-/// A weight meets the elements of its input that lie a stride apart: a convolution with the gradient as kernel, samples as channels.
-ValueId gradient_of_weight(GradBuilder& g, const Windows& w) {
-  std::vector<std::int64_t> after;
-  for (std::size_t d = 0; d < w.in.size(); ++d)
-    after.push_back(w.dilation[d] * (w.kernel[d] - 1) + w.stride[d] * (w.out[d] - 1) + 1 - w.in[d] - w.before[d]);
-  const ValueId inputs = reordered(g, split(g, g.operand(0), 1, w.groups), {2, 1, 0});   // [C/G, G, N, in...]
-  const ValueId outputs = reordered(g, split(g, g.gradient(), 1, w.groups), {1, 2, 0});  // [G, O/G, N, out...]
-  const Shape in = g.type(inputs).shape, out = g.type(outputs).shape;
-  const ValueId x = g.reshape(inputs, joined({in[0], in[1] * in[2]}, g.type(g.operand(0)).shape));
-  const ValueId kernel = g.reshape(outputs, joined({out[0] * out[1], out[2]}, g.type(g.gradient()).shape));
-  const ValueId sums = convolved(g, x, kernel, w.dilation, w.before, after, w.stride, w.groups);  // [C/G, O, k...]
-  std::vector<std::int64_t> order(g.type(sums).rank());
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[0], order[1]);
-  return permute_by(g.nodes(), sums, order);
+  const ValueId grouped = reordered(g, split(g, weight, 0, w.groups), {0, 2, 1});  // [G, C/G, O/G, k...]
+  const Shape shape = g.type(grouped).shape, kernels = g.type(weight).shape;
+  const ValueId backwards = g.one("flip", {g.reshape(grouped, joined({shape[0] * shape[1], shape[2]}, kernels))}, {{"dims", spatial}});
+  const ValueId spread = g.one("spread", {gradient}, {{"stride", dims_of(w.stride)}});
+  return g.one("conv_sum", {spread, backwards}, window_attributes(std::vector<std::int64_t>(w.in.size(), 1), before, after, w.dilation, w.groups));
 }
 
 }  // namespace
@@ -107,8 +89,18 @@ GradBuilder::Values matrix_product(GradBuilder& g) {
 }
 
 GradBuilder::Values conv_sum(GradBuilder& g) {
-  const Windows w(g);
-  return {gradient_of_input(g, w), gradient_of_weight(g, w)};
+  const ValueId x = g.operand(0), weight = g.operand(1);
+  const Windows w(g.query(), g.shape(x), g.shape(g.result()), g.shape(weight));
+  const ValueId of_weight = g.one("conv_weight_sum", {x, g.gradient()},
+                                  {{"before", dims_of(w.before)}, {"dilation", dims_of(w.dilation)}, {"groups", Dim(w.groups)}, {"kernel", dims_of(w.kernel)}, {"stride", dims_of(w.stride)}});
+  return {gradient_of_input(g, w, g.gradient(), weight), of_weight};
+}
+
+/// Of the result the gradient is a weight: it stands where that of the convolution did.
+GradBuilder::Values conv_weight_sum(GradBuilder& g) {
+  const ValueId x = g.operand(0), of_result = g.operand(1), weight = g.gradient();
+  const Windows w(g.query(), g.shape(x), g.shape(of_result), g.shape(weight));
+  return {gradient_of_input(g, w, of_result, weight), g.one("conv_sum", {x, weight}, window_attributes(w.stride, w.before, w.after(), w.dilation, w.groups))};
 }
 
 }  // namespace tenon::ops::gradients

@@ -49,6 +49,8 @@ class ProductBuilder {
     const bool one_matrix = in_a && fitting(rows_, *in_a) == rows_.size();
     if (!one_matrix && !by_dots)
       if (auto over_windows = by_windows()) return over_windows;
+    if (in_a && !in_b)
+      if (auto over_places = by_runs_of_columns(*in_a)) return over_places;
     if (by_dots && !one_matrix) in_a.reset();
     if (!in_a && !by_dots && !copies) return {};
     if (!in_a && columns_.empty()) return {};  // rows copied to be read once
@@ -110,6 +112,17 @@ class ProductBuilder {
       product_.b.matrix->tap_stride = taps ? b->strides[nest_.outer.size() + taps - 1] : Dim(0);
     }
     product_.a.windows = std::move(windows);
+    return take();
+  }
+
+  /// The product with columns of the left operand contiguous, as it lies, and the right one in runs of columns: the gradient of a weight.
+  std::optional<Product> by_runs_of_columns(const InPlace& a) {
+    if (!machine_.reads_runs_of_columns() || rows_.empty() || columns_.empty() || fitting(rows_, a) != rows_.size() || !(stride_of(a, rows_.back().loop) == Dim(1))) return {};
+    if (batch_.size() > kMostBatchLoops) return {};
+    auto windows = windows_of(operations(), nest_.b, loops_of(columns_), algebra_, machine_);
+    if (!windows) return {};
+    product_.a.matrix = matrix(a, rows_, true);
+    product_.b.windows = std::move(windows);
     return take();
   }
 

@@ -26,8 +26,8 @@ struct Matrix {
   Dim tap_stride;  // of a right operand beside windows: between taps; rows are inside a tap
 };
 
-/// An operand that lies in runs along one loop of the sum, or along several that step as one, multiplied where it lies; the other loops of
-/// the sum are taps.
+/// An operand that lies in runs along one loop, or along several that step as one, multiplied where it lies. Runs of a left operand are parts of
+/// the sum, whose other loops are taps; those of a right one are columns, and so are taps.
 struct Windows {
   OpId load = kNoOp;
   OpId mask = kNoOp;  // where it does not hold, the whole run is zero

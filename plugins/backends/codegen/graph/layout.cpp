@@ -17,24 +17,52 @@ using ir::Dim;
 
 bool has_matrix_kernel(const ir::Type& type) { return type.is_tensor() && (type.dtype == DType::f32 || type.dtype == DType::f64); }
 
+bool is_convolution(const ir::Graph& graph, const ir::Node& node) {
+  return (node.op == "conv_sum" || node.op == "conv_weight_sum") && has_matrix_kernel(graph.type(node.results[0]));
+}
+
+/// The weight, or its gradient.
+const ir::Shape& weight_of(const ir::Graph& graph, const ir::Node& node) {
+  return graph.type(node.op == "conv_sum" ? node.operands[1] : node.results[0]).shape;
+}
+
+/// The values of a convolution that are pictures: others are weights.
+std::vector<ValueId> pictures_of(const ir::Node& node) {
+  return node.op == "conv_sum" ? std::vector{node.operands[0], node.results[0]} : std::vector{node.operands[0], node.operands[1]};
+}
+
 /// Multiplications of a convolution as far as they are known; a size that is not known counts as one.
 double work_of(const ir::Graph& graph, const ir::Node& node) {
   double work = 1;
   auto count = [&](const Dim& d) { work *= d.is_constant() ? static_cast<double>(d.constant()) : 1; };
-  for (const Dim& d : graph.type(node.results[0]).shape) count(d);
-  const auto& weight = graph.type(node.operands[1]).shape;
+  const auto& result = graph.type(pictures_of(node)[1]).shape;
+  const auto& weight = weight_of(graph, node);
+  std::for_each(result.begin(), result.end(), count);
   std::for_each(weight.begin() + 1, weight.end(), count);
   return work;
 }
 
+/// Padding after the spatial dimensions of the input: the gradient of a weight knows of it by its sizes.
+std::vector<Dim> padding_after(const ir::Graph& graph, const ir::Node& node) {
+  if (node.op == "conv_sum") return std::get<std::vector<Dim>>(*node.attribute("after"));
+  const auto numbers = [&](const char* name) { return std::get<std::vector<Dim>>(*node.attribute(name)); };
+  const auto stride = numbers("stride"), dilation = numbers("dilation"), before = numbers("before"), kernel = numbers("kernel");
+  std::vector<Dim> after;
+  for (std::size_t d = 0; d < stride.size(); ++d) {
+    const Dim &in = graph.type(node.operands[0]).shape[2 + d], &out = graph.type(node.operands[1]).shape[2 + d];
+    after.push_back((out - Dim(1)) * stride[d] + dilation[d] * (kernel[d] - Dim(1)) + Dim(1) - in - before[d]);
+  }
+  return after;
+}
+
 /// True when a run of channels is too short to be multiplied where it lies, and one of channels and a row of the kernel is not.
 bool gains_by_padding(const Machine& machine, const ir::Graph& graph, const ir::Node& node) {
-  if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0]))) return false;
-  const auto& weight = graph.type(node.operands[1]).shape;
+  if (!is_convolution(graph, node)) return false;
+  const auto& weight = weight_of(graph, node);
   if (weight.size() != 4 || !weight[1].is_constant() || !weight[3].is_constant()) return false;
   const auto channels = static_cast<double>(weight[1].constant());
   const auto numbers = [&](const char* name) { return std::get<std::vector<Dim>>(*node.attribute(name)); };
-  const auto before = numbers("before"), after = numbers("after"), dilation = numbers("dilation");
+  const auto before = numbers("before"), after = padding_after(graph, node), dilation = numbers("dilation");
   auto pads = [](const Dim& d) { return d.is_constant() && d.constant() >= 0; };
   if (!std::all_of(before.begin(), before.end(), pads) || !std::all_of(after.begin(), after.end(), pads)) return false;
   return channels < machine.thresholds.shortest_run && channels * static_cast<double>(weight[3].constant()) >= machine.thresholds.shortest_run && dilation.back() == Dim(1) &&
@@ -48,8 +76,8 @@ std::size_t rank_that_gains(const Machine& machine, const ir::Graph& graph) {
   std::size_t rank = 0;
   for (NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
-    if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0]))) continue;
-    const auto& weight = graph.type(node.operands[1]).shape;
+    if (!is_convolution(graph, node)) continue;
+    const auto& weight = weight_of(graph, node);
     const auto& channels = weight[1];
     const bool runs = channels.is_constant() && static_cast<double>(channels.constant()) >= machine.thresholds.shortest_run;
     const bool depthwise = channels == Dim(1);
@@ -68,26 +96,33 @@ std::vector<Dim> channels_last(const ir::Shape& shape) {
   return strides;
 }
 
-/// Pads what a convolution over few channels reads, so that rows of its windows are runs: no padding lies within them.
+/// Pads what a convolution over few channels reads, so that rows of its windows are runs: no padding lies within them. The gradient of its
+/// weight reads the same.
 void pad_few_channels(const Machine& machine, ir::Graph& graph) {
   std::vector<NodeId> convolutions;
   for (NodeId id : graph.nodes())
     if (gains_by_padding(machine, graph, graph.node(id))) convolutions.push_back(id);
+  std::map<ValueId, std::vector<std::pair<std::vector<Dim>, ValueId>>> padded;  // by what was padded: the sizes, and what came of it
   for (NodeId id : convolutions) {
     const ir::Node node = graph.node(id);
     ops::NodeBuilder b(graph, id);
     const std::vector<Dim> none(2, Dim(0));
-    auto numbers = [&](const char* name) {
+    const auto with_none = [&](const std::vector<Dim>& spatial) {
       std::vector<Dim> all = none;
-      const auto& spatial = std::get<std::vector<Dim>>(*node.attribute(name));
       all.insert(all.end(), spatial.begin(), spatial.end());
       return all;
     };
-    const ValueId padded = b.one("pad", {node.operands[0]}, {{"after", numbers("after")}, {"before", numbers("before")}, {"mode", std::string("constant")}, {"value", 0.0}});
+    const auto before = std::get<std::vector<Dim>>(*node.attribute("before")), after = padding_after(graph, node);
+    std::vector<Dim> sizes = before;
+    sizes.insert(sizes.end(), after.begin(), after.end());
+    auto& known = padded[node.operands[0]];
+    auto found = std::ranges::find(known, sizes, &std::pair<std::vector<Dim>, ValueId>::first);
+    if (found == known.end())
+      found = known.insert(known.end(), {sizes, b.one("pad", {node.operands[0]}, {{"after", with_none(after)}, {"before", with_none(before)}, {"mode", std::string("constant")}, {"value", 0.0}})});
     ir::Attributes attributes = node.attributes;
     for (auto& [name, value] : attributes)
       if (name == "before" || name == "after") value = none;
-    const ValueId sum = b.one("conv_sum", {padded, node.operands[1]}, std::move(attributes));
+    const ValueId sum = b.one(node.op, {found->second, node.operands[1]}, std::move(attributes));
     graph.replace_uses(node.results[0], sum);
     graph.erase_nodes(std::vector{id});
   }
@@ -95,20 +130,22 @@ void pad_few_channels(const Machine& machine, ir::Graph& graph) {
 
 /// True when windows of the convolution's operand are read where they lie, once its channels lie last.
 bool reads_windows(const Machine& machine, const ir::Graph& graph, const ir::Node& node, std::size_t rank) {
-  if (node.op != "conv_sum" || !has_matrix_kernel(graph.type(node.results[0])) || work_of(graph, node) < machine.thresholds.small_product) return false;
-  const auto& weight = graph.type(node.operands[1]).shape;
+  if (!is_convolution(graph, node) || work_of(graph, node) < machine.thresholds.small_product) return false;
+  const auto& weight = weight_of(graph, node);
   const bool one_tap = std::all_of(weight.begin() + 2, weight.end(), [](const Dim& d) { return d == Dim(1); });
   if (weight.size() != rank || one_tap || !weight[1].is_constant()) return false;
   const auto few = std::all_of(weight.begin() + 1, weight.end(), [](const Dim& d) { return d.is_constant(); }) ? weight[1].constant() * weight.back().constant() : 0;
   return static_cast<double>(std::max(weight[1].constant(), few)) >= machine.thresholds.shortest_run;
 }
 
-/// True when they do, and its channels do not lie last now.
-bool gains_by_copying(const Machine& machine, const ir::Graph& graph, const ir::Node& node, std::size_t rank) {
-  if (!reads_windows(machine, graph, node, rank) || static_cast<double>(graph.type(node.operands[1]).shape[1].constant()) < machine.thresholds.shortest_run) return false;
-  const ir::Value& read = graph.value(node.operands[0]);
+/// True when they do, and the channels of what it reads do not lie last now.
+bool gains_by_copying(const Machine& machine, const ir::Graph& graph, const ir::Node& node, ValueId operand, std::size_t rank) {
+  if (!reads_windows(machine, graph, node, rank)) return false;
+  const bool reads_channels = operand == node.operands[0];  // else places of a result, whose weight is asked for
+  if (reads_channels && static_cast<double>(weight_of(graph, node)[1].constant()) < machine.thresholds.shortest_run) return false;
+  const ir::Value& read = graph.value(operand);
   const bool moved = read.kind == ir::ValueKind::result && graph.node(read.node).results.size() == 1 && ops::is_view(graph, read.node);
-  return !moved && !(graph.type(node.operands[0]).resolved_strides()[1] == Dim(1));
+  return !moved && !(graph.type(operand).resolved_strides()[1] == Dim(1));
 }
 
 /// Puts a copy between convolutions and outputs of the graph, whose layout is given: rows of a product are then pixels.
@@ -118,7 +155,7 @@ void copy_to_outputs(const Machine& machine, ir::Graph& graph, std::size_t rank)
   for (const ir::Output& output : graph.outputs()) outputs.insert(output.value);
   for (ValueId output : outputs) {
     const ir::Value& value = graph.value(output);
-    if (value.kind != ir::ValueKind::result || !users[output.value].empty() || graph.type(output).strides || !reads_windows(machine, graph, graph.node(value.node), rank)) continue;
+    if (value.kind != ir::ValueKind::result || graph.node(value.node).op != "conv_sum" || !users[output.value].empty() || graph.type(output).strides || !reads_windows(machine, graph, graph.node(value.node), rank)) continue;
     const ir::Node node = graph.node(value.node);
     ops::NodeBuilder b(graph, value.node);
     const ValueId sum = b.one(node.op, node.operands, node.attributes);
@@ -131,21 +168,23 @@ void copy_to_outputs(const Machine& machine, ir::Graph& graph, std::size_t rank)
 void copy_to_channels_last(const Machine& machine, ir::Graph& graph, std::size_t rank) {
   std::map<ValueId, ValueId> copies;
   for (NodeId id : std::vector(graph.nodes().begin(), graph.nodes().end())) {
-    if (!gains_by_copying(machine, graph, graph.node(id), rank)) continue;
-    const ValueId from = graph.node(id).operands[0];
-    if (!copies.contains(from)) {
-      const auto strides = channels_last(graph.type(from).shape);
-      copies[from] = ops::NodeBuilder(graph, id).one("clone", {from});
-      graph.set_strides(copies[from], ir::Shape(strides.begin(), strides.end()));
+    for (std::size_t k = 0; k < graph.node(id).operands.size(); ++k) {
+      const ValueId from = graph.node(id).operands[k];
+      if ((k == 1 && graph.node(id).op == "conv_sum") || !gains_by_copying(machine, graph, graph.node(id), from, rank)) continue;
+      if (!copies.contains(from)) {
+        const auto strides = channels_last(graph.type(from).shape);
+        copies[from] = ops::NodeBuilder(graph, id).one("clone", {from});
+        graph.set_strides(copies[from], ir::Shape(strides.begin(), strides.end()));
+      }
+      graph.mutable_node(id).operands[k] = copies[from];
     }
-    graph.mutable_node(id).operands[0] = copies[from];
   }
 }
 
 /// True when elements of the operands become elements of the result where they are: not moved, and not multiplied as matrices.
 bool keeps_places(const ir::Graph& graph, NodeId id) {
   const auto body = ops::loop_of(graph, id);
-  return body && !ops::is_view(graph, id) && (graph.node(id).op == "conv_sum" || !is_sum_of_products(graph, id, *body));
+  return body && !ops::is_view(graph, id) && !is_sum_of_products(graph, id, *body);
 }
 
 /// What convolutions read and give, and what is computed from it and for it in place. Other values of their rank keep dense rows: the
@@ -160,12 +199,15 @@ std::set<ValueId> around_convolutions(const ir::Graph& graph, std::size_t rank) 
   std::set<NodeId> seen;
   const auto users = graph.users();
   const auto pass = [&](NodeId id) {
-    if (!seen.insert(id).second || !keeps_places(graph, id)) return;
-    reach(graph.node(id).operands);
-    reach(graph.node(id).results);
+    if (!seen.insert(id).second) return;
+    const ir::Node& node = graph.node(id);
+    if (is_convolution(graph, node)) return reach(pictures_of(node));
+    if (!keeps_places(graph, id)) return;
+    reach(node.operands);
+    reach(node.results);
   };
   for (NodeId id : graph.nodes())
-    if (graph.node(id).op == "conv_sum") pass(id);
+    if (is_convolution(graph, graph.node(id))) pass(id);
   while (!pending.empty()) {
     const ValueId value = pending.back();
     pending.pop_back();

@@ -197,7 +197,7 @@ Dim IndexAlgebra::mod(const Dim& a, const Dim& b) const {
   return plain_remainder(rest, b);
 }
 
-/// The sum with one `a mod b` joined with its `b * floor(a / b)`, where that makes it shorter.
+/// The sum with one `a mod b` joined with its `b * floor(a / b)`, where that is a term of it or makes it shorter.
 std::optional<Dim> IndexAlgebra::join_division(const Dim& sum) const {
   for (const DimTerm& term : sum.terms()) {
     for (std::size_t i = 0; i < term.atoms.size(); ++i) {
@@ -205,8 +205,9 @@ std::optional<Dim> IndexAlgebra::join_division(const Dim& sum) const {
       if (atom.op != DimOp::mod) continue;
       const Dim factor = without_atom(term, i);
       const Dim multiple = factor * atom.operands[1] * floor_div(atom.operands[0], atom.operands[1]);
-      Dim candidate = sum - term_of(term) - multiple + factor * atom.operands[0];
-      if (candidate.terms().size() < sum.terms().size()) return candidate;
+      const Dim others = sum - term_of(term) - multiple;
+      Dim candidate = others + factor * atom.operands[0];
+      if (others.terms().size() + 2 == sum.terms().size() || candidate.terms().size() < sum.terms().size()) return candidate;
     }
   }
   return std::nullopt;

@@ -23,6 +23,7 @@ std::vector<std::string> names_of(DType dtype, MatrixPart part) {
     case MatrixPart::windows: return names_of(dtype, {"matrix", "narrow_matrix", "fetching_streaming", "winograd_input", "winograd_weights", "winograd_output"});
     case MatrixPart::large_squares: return names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
     case MatrixPart::one_row: return names_of(dtype, {"dot_row", "row_matrix", "row_of_columns"});
+    case MatrixPart::runs: return names_of(dtype, {"outer", "outer_columns", "outer_narrow"});
   }
   return {};
 }
@@ -67,6 +68,10 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
       emit_dot_kernel(module, target, dtype, tiles.dot_row_tile, names[0]);
       emit(tiles.row_tile, names[1], Fetches::nothing);
       return emit_microkernel(module, target, dtype, {1, tiles.streaming_tile.columns}, names[2], Fetches::nothing, Reads::columns);
+    case MatrixPart::runs:
+      emit_outer_kernel(module, target, dtype, tiles.tile, names[0], Reads::whole_rows);
+      emit_outer_kernel(module, target, dtype, tiles.streaming_tile, names[1], Reads::columns);  // masks take registers
+      return emit_outer_kernel(module, target, dtype, tiles.narrow_tile, names[2], Reads::columns);
   }
 }
 
@@ -112,6 +117,10 @@ MatrixKernel MatrixCode::kernel(const codegen::CodeStore& store, DType dtype, co
       case MatrixPart::one_row:
         kernel.dot_row = reinterpret_cast<DotKernel>(f[0]);
         kernel.row = reinterpret_cast<MicroKernel>(f[1]), kernel.row_of_columns = reinterpret_cast<MicroKernel>(f[2]);
+        break;
+      case MatrixPart::runs:
+        kernel.outer = reinterpret_cast<OuterKernel>(f[0]), kernel.outer_columns = reinterpret_cast<OuterKernel>(f[1]);
+        kernel.outer_narrow = reinterpret_cast<OuterKernel>(f[2]);
         break;
     }
   }

@@ -15,8 +15,9 @@
 
 namespace tenon::llvm_backend {
 
-/// Functions that are compiled together: every product reads panels; some have few rows, or one, or a left operand that lies in windows.
-enum class MatrixPart : std::uint8_t { panels, few_rows, windows, large_squares, one_row };
+/// Functions that are compiled together: every product reads panels; some have few rows, or one, or a left operand that lies in windows, or a right one
+/// whose columns lie in runs.
+enum class MatrixPart : std::uint8_t { panels, few_rows, windows, large_squares, one_row, runs };
 
 using MatrixParts = std::set<std::pair<DType, MatrixPart>>;
 

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <vector>
 
 #include "ahead.h"
 #include "core/base/dtype.h"
 #include "matrix/dot_kernel.h"
 #include "matrix/microkernel.h"
+#include "matrix/outer_kernel.h"
 #include "matrix/transposition.h"
 #include "matrix/winograd.h"
 #include "packed_operand.h"
@@ -30,15 +32,25 @@ class TileKernels {
   /// Writes where tile.rows rows start at each step of the sum, from the first element of the left operand; −1 where they are zero.
   /// Those of one step lie beside each other, the next step's kFinishedRows further.
   virtual void place_rows(const Tile& tile, std::int64_t* table) const = 0;
+  /// Writes where runs of columns of the right operand start at each of the places [tile.row, + tile.rows) of the sum, at most kPlacedTogether of them, from its first element; −1 where
+  /// they are zero. Those of one tap lie beside each other, the next tap's kPlacesOfTable further.
+  virtual void place_columns(const Tile& tile, std::int64_t* table) const = 0;
   /// Writes a panel of the right operand: for each step of the sum a row as wide as the microkernel's tile.
   virtual void pack_columns(const Tile& tile, void* panel) const = 0;
   /// Takes tile.rows rows of the product, as wide as the microkernel's tile.
   virtual void finish(const Tile& tile, void* product) const = 0;
 };
 
+/// A right operand whose columns lie in runs, a run for each tap and step of the sum: which columns the taps, and the elements of a run, are. A
+/// column is that of its tap plus that of its element.
+struct RunsOfColumns {
+  std::vector<std::int64_t> of_taps, of_run;
+};
+
 /// c[i, j] = sum over k of a[i, k] * b[k, j], k < steps * step_depth. Strides in elements; columns of c are contiguous.
 /// Where `a`, `b` or `c` is null, `kernels` do it. With `windows`, row i of a at each step is a run of step_depth elements somewhere
-/// in `a`, and the rows of b are `b_row` apart inside a step.
+/// in `a`, and the rows of b are `b_row` apart inside a step. With `runs`, elements of a column of a are contiguous, and a row of b is runs of
+/// columns somewhere in `b`.
 struct MatrixProduct {
   std::int64_t m = 0, n = 0, steps = 0, step_depth = 1;
   const void* a = nullptr;
@@ -48,6 +60,7 @@ struct MatrixProduct {
   std::int64_t b_row = 0, b_column = 0;
   bool windows = false;
   std::int64_t b_step = 0;
+  const RunsOfColumns* runs = nullptr;
   std::int64_t picture_height = 0, picture_width = 0;  // when rows are pixels, and windows 3 x 3 pixels that step by one
   std::int64_t square_side = kSmallSquare;    // of the squares that pictures are transformed by
   void* c = nullptr;
@@ -69,6 +82,7 @@ struct MatrixKernel {
   TileShape streaming_tile;
   MicroKernel fetching_streaming = nullptr;  // with Fetches::far_ahead
   int transposed_rows = 1;
+  OuterKernel outer = nullptr, outer_columns = nullptr, outer_narrow = nullptr;  // of tile; those that read no other columns, of streaming_tile and narrow_tile
   MicroKernel row = nullptr, row_of_columns = nullptr;  // one row: of row_tile, and as wide as streaming_tile, which reads no other columns
   TileShape row_tile;
   DotKernel dot = nullptr, dot_row = nullptr;

@@ -22,6 +22,7 @@ class CallKernels final : public TileKernels {
     bind_if(pack_a_, compiled.pack_a);
     bind_if(table_, compiled.table);
     bind_if(pack_b_, compiled.pack_b);
+    bind_if(table_b_, compiled.table_b);
     bind_if(epilogue_, compiled.epilogue);
     bind_if(pooling_, compiled.pooling);
     if (between) bind(between_, *between);
@@ -40,6 +41,7 @@ class CallKernels final : public TileKernels {
 
   void pack_rows(const Tile& tile, void* panel) const override { run_on(pack_a_, tile, panel); }
   void place_rows(const Tile& tile, std::int64_t* table) const override { run_on(table_, tile, table); }
+  void place_columns(const Tile& tile, std::int64_t* table) const override { run_on(table_b_, tile, table); }
   void pack_columns(const Tile& tile, void* panel) const override { run_on(pack_b_, tile, panel); }
   void finish(const Tile& tile, void* product) const override { run_on(epilogue_, tile, product); }
   /// Gives the value of an expression over the symbols of the call and of a tile.
@@ -94,7 +96,7 @@ class CallKernels final : public TileKernels {
   }
 
   const Call& call_;
-  Bound pack_a_, table_, pack_b_, epilogue_, pooling_, between_;
+  Bound pack_a_, table_, pack_b_, table_b_, epilogue_, pooling_, between_;
   std::array<std::int64_t, kMostBatchLoops> batch_{};
 };
 
@@ -102,12 +104,26 @@ class CallKernels final : public TileKernels {
 struct Sizes {
   std::vector<std::int64_t> batch;
   std::int64_t count = 1;
+  RunsOfColumns runs;
   MatrixProduct product;
 };
 
+/// The columns of all points of some loops.
+std::vector<std::int64_t> columns_of(const ColumnLoops& loops, const Call& call) {
+  std::vector<std::int64_t> columns{0};
+  for (std::size_t i = 0; i < loops.extents.size(); ++i) {
+    const std::int64_t extent = loops.extents[i].evaluate(call.symbols), step = loops.steps[i].evaluate(call.symbols);
+    std::vector<std::int64_t> all;
+    for (const std::int64_t before : columns)
+      for (std::int64_t n = 0; n < extent; ++n) all.push_back(before + n * step);
+    columns = std::move(all);
+  }
+  return columns;
+}
+
 /// True when the right operand is one dense block that the caller gives, or a constant: it may stay packed from call to call.
 bool may_keep(const TiledProduct& step, const CompiledProduct& compiled, const MatrixProduct& p) {
-  if (!step.batch.empty() || step.b.pack) return false;
+  if (!step.batch.empty() || step.b.pack || step.b.table) return false;
   if (compiled.b.kind != Place::Kind::input && compiled.b.kind != Place::Kind::constant) return false;
   const std::int64_t taps = p.windows ? p.steps : 1, depth = p.windows ? p.step_depth : p.steps * p.step_depth;
   const bool forward = p.b_step >= 0 && p.b_row >= 0 && p.b_column >= 0;
@@ -123,7 +139,8 @@ Sizes sizes_of(const TiledProduct& step, const CompiledProduct& compiled, const 
   if (!step.a.pack || step.a.packs_rows_of_value) p.a_row = size(step.a.row_stride), p.a_column = size(step.a.column_stride);
   p.windows = step.a.table.has_value();
   if (p.windows) p.b_step = size(step.b.step_stride);
-  if (!step.b.pack) p.b_row = size(step.b.row_stride), p.b_column = size(step.b.column_stride);
+  if (step.runs) sizes.runs = {columns_of(step.runs->first, call), columns_of(step.runs->second, call)};
+  if (!step.b.pack && !step.b.table) p.b_row = size(step.b.row_stride), p.b_column = size(step.b.column_stride);
   p.c_row = size(step.c_row_stride);
   if (step.picture) p.picture_height = size(step.picture->height), p.picture_width = size(step.picture->width), p.square_side = step.picture->square_side;
   if (!may_keep(step, compiled, p)) return sizes;
@@ -159,6 +176,7 @@ class Batch {
   MatrixProduct at(const BatchIndex& index, const CallKernels& kernels, bool has_a = true, bool has_c = true) const {
     MatrixProduct p = sizes_.product;
     p.kernels = &kernels;
+    if (step_.runs) p.runs = &sizes_.runs;
     if (!step_.a.pack && has_a) p.a = address(compiled_.a, step_.a.offset, step_.a.batch_strides, index);
     if (step_.a.packs_rows_of_value && has_a) p.a_source = address(compiled_.a, step_.a.offset, step_.a.batch_strides, index);
     if (!step_.b.pack) p.b = address(compiled_.b, step_.b.offset, step_.b.batch_strides, index);
@@ -258,6 +276,7 @@ void run_pooled(const HostServices& host, const TiledProduct& step, const Compil
 }  // namespace
 
 void add_parts(const TiledProduct& step, MatrixParts& parts) {
+  if (step.runs) return static_cast<void>(parts.emplace(step.dtype, MatrixPart::runs));
   parts.emplace(step.dtype, MatrixPart::panels);
   if (step.a.table || step.picture) parts.emplace(step.dtype, MatrixPart::windows);
   const bool few = !step.a.table && (!step.m.is_constant() || step.m.constant() <= kDotRows);

@@ -100,7 +100,7 @@ void Program::drop_what_only_compiling_needs(const ProgramOptions& options) {
 std::vector<const KernelStep*> Program::kernel_steps() const {
   std::vector<const KernelStep*> steps;
   auto add = [&](const TiledProduct& product) {
-    for (const auto* part : {&product.a.pack, &product.a.table, &product.b.pack, &product.epilogue})
+    for (const auto* part : {&product.a.pack, &product.a.table, &product.b.pack, &product.b.table, &product.epilogue})
       if (*part) steps.push_back(&**part);
     if (product.pooling) steps.push_back(&product.pooling->pooling.kernel);
   };
@@ -164,6 +164,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     if (product.a.table) mine.table = take();
     if (product.b.pack) mine.pack_b = take();
     else mine.b = placement_[product.b.value];
+    if (product.b.table) mine.table_b = take();
     if (product.epilogue) mine.epilogue = take();
     else if (!product.pooling) mine.c = placement_[product.c];
     if (product.pooling) mine.pooling = take();

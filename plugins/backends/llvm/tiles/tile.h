@@ -19,6 +19,11 @@ inline constexpr std::size_t kTileSymbols = static_cast<std::size_t>(TileSymbol:
 /// Rows of a result that are finished together; so many rows of a table of windows lie beside each other.
 inline constexpr std::int64_t kFinishedRows = 48;
 
+/// Places of a sum over runs of columns that are added up together; so many entries of a table of places lie beside each other.
+inline constexpr std::int64_t kPlacesOfTable = 128;
+/// Of those that are written together: a block of a kernel.
+inline constexpr std::int64_t kPlacedTogether = 64;
+
 /// Columns of the panel between two products that are taken at a time when softmax is taken apart; its rows are a little further apart,
 /// so that they do not crowd in few sets of the caches.
 inline constexpr std::int64_t kBlockColumns = 512, kPanelStride = kBlockColumns + 16;

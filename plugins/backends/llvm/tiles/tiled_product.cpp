@@ -92,7 +92,8 @@ class ProductTiler {
     if (product_.a.windows) read_windows(*product_.a.windows);
     else if (product_.a.matrix) read(made_.a, *product_.a.matrix);
     else pack_left();
-    if (product_.b.matrix) read(made_.b, *product_.b.matrix);
+    if (product_.b.windows) read_runs(*product_.b.windows);
+    else if (product_.b.matrix) read(made_.b, *product_.b.matrix);
     else made_.b.pack = pack_columns();
     return std::move(made_);
   }
@@ -133,7 +134,7 @@ class ProductTiler {
   /// Taps, then runs; the whole sum where both operands are matrices; else parts of the first loop, so that some of it can be packed at a time.
   void set_sum() {
     const std::span<const Loop> summed(product_.summed);
-    const bool one_sum = (product_.a.matrix && product_.b.matrix) || summed.empty();
+    const bool one_sum = (product_.a.matrix && !product_.b.is_computed()) || summed.empty();
     const std::size_t outer = product_.a.windows ? product_.a.windows->taps.size() : one_sum ? summed.size() : 1;
     made_.steps = count_of(summed.first(outer)), made_.step_depth = count_of(summed.subspan(outer));
   }
@@ -149,15 +150,41 @@ class ProductTiler {
       const std::int64_t side = picture->relaxed ? context_.machine.side_of_squares(weights, algebra_.estimate(picture->height), algebra_.estimate(picture->width)) : kSmallSquare;
       made_.picture = {picture->height, picture->width, side};
     }
-    made_.a.value = product_.buffers[product_.operations[windows.load].payload];
-    made_.a.batch_strides.assign(made_.batch.size(), Dim(0));
+    read_by_table(made_.a, windows, table(windows, replacements_, kFinishedRows, kFinishedRows));
     made_.a.column_stride = Dim(1);
-    made_.a.table = table(windows);
   }
 
-  /// Writes where runs start; lanes run over rows.
-  KernelStep table(const Windows& windows) const {
-    Replacements replacements = replacements_;
+  /// The rows of a tile of the table are places of the sum.
+  void read_runs(const Windows& windows) {
+    Replacements replacements = batch_;
+    Dim place = symbol(TileSymbol::row) + Dim::symbol(row_.variable);
+    for (std::size_t i = 0; i < product_.summed.size(); ++i) {
+      const Dim size = count_of(std::span(product_.summed).subspan(i + 1));
+      replacements.emplace_back(product_.summed[i].variable, algebra_.floor_div(place, size));
+      place = algebra_.mod(place, size);
+    }
+    read_by_table(made_.b, windows, table(windows, replacements, kPlacesOfTable, kPlacedTogether));
+    made_.runs = {columns_of(windows.taps), columns_of(windows.run)};
+  }
+
+  ColumnLoops columns_of(std::span<const Loop> loops) const {
+    ColumnLoops made;
+    for (const Loop& loop : loops)
+      for (std::size_t i = 0; i < product_.columns.size(); ++i) {
+        if (product_.columns[i].loop.variable != loop.variable) continue;
+        made.extents.push_back(loop.extent), made.steps.push_back(count_of(loops_of(std::span(product_.columns).subspan(i + 1))));
+      }
+    return made;
+  }
+
+  void read_by_table(TiledOperand& to, const Windows& windows, KernelStep table) const {
+    to.value = product_.buffers[product_.operations[windows.load].payload];
+    to.batch_strides.assign(made_.batch.size(), Dim(0));
+    to.table = std::move(table);
+  }
+
+  /// Writes where runs start, those of a tap `apart` from the next one's, of at most so many rows together; lanes run over rows.
+  KernelStep table(const Windows& windows, Replacements replacements, std::int64_t apart, std::int64_t together) const {
     std::vector<Loop> loops;
     Dim position(0);
     for (const Loop& tap : windows.taps) {
@@ -173,9 +200,9 @@ class ProductTiler {
       choice.args[0] = kernel.copy(windows.mask), choice.args[1] = place, choice.args[2] = kernel.number(-1);
       place = kernel.add(choice);
     }
-    KernelStep step = kernel.storing(place, DType::i64, position * Dim(kFinishedRows) + Dim::symbol(row_.variable));
+    KernelStep step = kernel.storing(place, DType::i64, position * Dim(apart) + Dim::symbol(row_.variable));
     set_loops(step.kernel, row_, std::move(loops));
-    run_in_one_block(step.kernel, kFinishedRows);
+    run_in_one_block(step.kernel, together);
     return step;
   }
 
@@ -197,7 +224,8 @@ class ProductTiler {
   void place_loops() {
     row_ = {algebra_.new_loop(symbol(TileSymbol::rows)), symbol(TileSymbol::rows)};
     column_ = {algebra_.new_loop(symbol(TileSymbol::columns)), symbol(TileSymbol::columns)};
-    for (std::size_t i = 0; i < product_.batch.size(); ++i) replacements_.emplace_back(product_.batch[i].loop.variable, symbol(TileSymbol::batch, i));
+    for (std::size_t i = 0; i < product_.batch.size(); ++i) batch_.emplace_back(product_.batch[i].loop.variable, symbol(TileSymbol::batch, i));
+    replacements_ = batch_;
     stand_at(product_.rows, symbol(TileSymbol::row) + Dim::symbol(row_.variable));
     stand_at(product_.columns, symbol(TileSymbol::column) + Dim::symbol(column_.variable));
     for (Dim d : product_.index) {
@@ -281,7 +309,7 @@ class ProductTiler {
   const TilingContext& context_;
   IndexAlgebra& algebra_;
   const std::int64_t width_;  // of a panel
-  Replacements replacements_;
+  Replacements batch_, replacements_;
   Loop row_, column_;       // within a tile
   std::vector<Dim> index_;  // of the result, at them
   TiledProduct made_;

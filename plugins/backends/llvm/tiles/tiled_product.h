@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "decisions/cpu_machine.h"
@@ -19,8 +20,13 @@ struct TiledOperand {
   std::vector<ir::Dim> batch_strides;
   ir::Dim row_stride, column_stride;
   ir::Dim step_stride;  // of a right operand beside windows: between steps of the sum; rows are inside a step
-  std::optional<codegen::KernelStep> pack, table;
+  std::optional<codegen::KernelStep> pack, table;  // of a right operand `table` writes where runs of its columns start, kPlacesOfTable apart
   bool packs_rows_of_value = false;  // `pack` reads rows of a left operand from `value`, each of them contiguous: the strides say where
+};
+
+/// Which columns of the result the taps and the elements of the runs of a right operand are: loops, and how far a step along them is in columns.
+struct ColumnLoops {
+  std::vector<ir::Dim> extents, steps;
 };
 
 /// A convolution that is transformed: its pictures, and the side of the squares of results that are computed together.
@@ -46,6 +52,7 @@ struct TiledProduct {
   TiledOperand a, b;
   ValueId c;
   std::optional<TransformedPicture> picture;  // m counts pictures, each row by row; steps are the taps, row by row
+  std::optional<std::pair<ColumnLoops, ColumnLoops>> runs;  // taps and runs, where `b` has a table
   std::vector<ir::Dim> c_batch_strides;
   ir::Dim c_row_stride, c_offset;
   std::optional<codegen::KernelStep> epilogue;  // reads a tile of the product and stores what the step gives; else the step gives c

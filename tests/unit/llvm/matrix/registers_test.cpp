@@ -10,6 +10,7 @@
 #include "compile/jit.h"
 #include "matrix/dot_kernel.h"
 #include "matrix/microkernel.h"
+#include "matrix/outer_kernel.h"
 
 using namespace tenon;
 
@@ -60,6 +61,14 @@ TEST_CASE("sums of a register tile stay in registers", "[matrix]") {
         CHECK(loop.on_stack == 0);
       }
     }
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (const auto& [shape, reads] : {std::pair(tile_shape(target, dtype), llvm_backend::Reads::whole_rows), std::pair(streaming_tile_shape(target, dtype), llvm_backend::Reads::columns),
+                                         std::pair(narrow_tile_shape(target, dtype), llvm_backend::Reads::columns)}) {
+        const Loop loop = busiest_loop(target, [&, tile = shape, read = reads](llvm::Module& module) { emit_outer_kernel(module, target, dtype, tile, "outer", read); });
+        INFO(cpu << ", " << name_of(dtype) << ", outer products of " << shape.rows << " x " << shape.columns << ", reads " << static_cast<int>(reads) << ": " << loop.on_stack << " of " << loop.multiplications);
+        CHECK(loop.multiplications >= shape.rows * shape.columns / static_cast<int>(bytes / size_of(dtype)));
+        CHECK(loop.on_stack == 0);
+      }
     for (const llvm_backend::TileShape& shape : {llvm_backend::dot_shape(target), llvm_backend::dot_row_shape()}) {
       const Loop loop = busiest_loop(target, [&](llvm::Module& module) { emit_dot_kernel(module, target, DType::f32, shape, "dot"); });
       INFO(cpu << ", dot product of " << shape.rows << " x " << shape.columns << ": " << loop.on_stack << " of " << loop.multiplications);

@@ -1,0 +1,180 @@
+// A sum over places (pixels) of runs that lie side by side in both operands, as the gradient of a convolution's weight is: rows of the left operand
+// are read where they lie, and of the right one runs of columns, which taps move.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "launch/scratch.h"
+#include "matrix_product.h"
+#include "tiles/tile.h"
+
+namespace tenon::llvm_backend {
+
+/// Rows that one task takes at most: with all taps of a panel of columns their sums stay in a second-level cache.
+inline constexpr std::int64_t kOuterRows = 96;
+/// Places of a part of the sum that is done by itself at least, and tasks from which threads have enough to do without such parts.
+inline constexpr std::int64_t kPlacesOfPart = 1024, kEnoughTasks = 16;
+/// The most elements that partial sums of all parts have.
+inline constexpr std::int64_t kPartialSums = 2 * 1024 * 1024;
+
+template <class T>
+class OuterProduct {
+ public:
+  OuterProduct(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& p, bool parallel)
+      : host_(host), kernel_(kernel), p_(p), runs_(*p.runs), parallel_(parallel), width_(kernel.tile.columns), height_(kernel.tile.rows), places_(p.steps * p.step_depth),
+        taps_(static_cast<std::int64_t>(runs_.of_taps.size())), run_(static_cast<std::int64_t>(runs_.of_run.size())), panels_((run_ + width_ - 1) / width_),
+        blocks_((p.m + kOuterRows - 1) / kOuterRows) {
+    if (p_.m == 0) return;
+    rows_ = ((p_.m + blocks_ - 1) / blocks_ + height_ - 1) / height_ * height_;
+    blocks_ = (p_.m + rows_ - 1) / rows_;
+    const std::int64_t tasks = blocks_ * panels_, most = kPartialSums / std::max<std::int64_t>(1, tasks * sums());
+    parts_ = std::clamp<std::int64_t>(std::min({kEnoughTasks / tasks, places_ / kPlacesOfPart, most}), 1, kEnoughTasks);
+  }
+
+  void run() {
+    if (p_.m == 0 || p_.n == 0) return;
+    find_columns();
+    if (parts_ == 1) {
+      return each(blocks_ * panels_, [&](std::int64_t task) {
+        Scratch memory;
+        T* const own = static_cast<T*>(memory.take(static_cast<std::size_t>(sums()) * sizeof(T)));
+        add_up(task, 0, places_, own);
+        const std::int64_t row = task / panels_ * rows_;
+        finish(task % panels_, own, row, std::min(p_.m, row + rows_));
+      });
+    }
+    Scratch memory;
+    T* const all = static_cast<T*>(memory.take(static_cast<std::size_t>(parts_ * blocks_ * panels_ * sums()) * sizeof(T)));
+    each(parts_ * blocks_ * panels_, [&](std::int64_t number) {
+      const std::int64_t part = number % parts_;
+      add_up(number / parts_, places_ * part / parts_, places_ * (part + 1) / parts_, all + number * sums());
+    });
+    const std::int64_t groups = (rows_ + kMergedRows - 1) / kMergedRows;
+    each(blocks_ * panels_ * groups, [&](std::int64_t number) { merge(number / groups, number % groups * kMergedRows, all); });
+  }
+
+ private:
+  /// Rows whose parts are added up and finished together.
+  static constexpr std::int64_t kMergedRows = 12;
+
+  /// Elements of the sums of one task: for each tap a block of rows as wide as a tile.
+  std::int64_t sums() const { return taps_ * rows_ * width_; }
+
+  template <class Body>
+  void each(std::int64_t count, Body body) {
+    const auto some = [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) body(i);
+    };
+    if (!parallel_ || count < 2) return some(0, count);
+    host_.parallel_for(0, count, 1, some);
+  }
+
+  /// Finds which sums of a panel are the columns of the product, in their order.
+  void find_columns() {
+    std::vector<std::int64_t> place(static_cast<std::size_t>(p_.n)), panel(static_cast<std::size_t>(p_.n));
+    for (std::int64_t t = 0; t < taps_; ++t)
+      for (std::int64_t j = 0; j < run_; ++j) {
+        const auto column = static_cast<std::size_t>(runs_.of_taps[static_cast<std::size_t>(t)] + runs_.of_run[static_cast<std::size_t>(j)]);
+        place[column] = t * rows_ * width_ + j % width_, panel[column] = j / width_;
+      }
+    columns_.resize(static_cast<std::size_t>(panels_));
+    for (std::int64_t q = 0; q < p_.n; ++q) {
+      auto& stretches = columns_[static_cast<std::size_t>(panel[static_cast<std::size_t>(q)])];
+      if (stretches.empty() || stretches.back().column + static_cast<std::int64_t>(stretches.back().places.size()) != q) stretches.push_back({q, {}});
+      stretches.back().places.push_back(place[static_cast<std::size_t>(q)]);
+    }
+  }
+
+  /// Adds up places [first, end) of a block of rows and a panel: some at a time, which stay in the first-level cache for all rows.
+  void add_up(std::int64_t task, std::int64_t first, std::int64_t end, T* sums) const {
+    const std::int64_t row = task / panels_ * rows_, rows = std::min(rows_, p_.m - row), column = task % panels_ * width_, columns = std::min(width_, run_ - column);
+    const auto [kernel, height] = kernel_for(columns);
+    const T *const a = static_cast<const T*>(p_.a) + row, *const b = static_cast<const T*>(p_.b) + column;
+    std::vector<std::int64_t> table(static_cast<std::size_t>(taps_ * kPlacesOfTable));
+    std::vector<OuterStep> steps(static_cast<std::size_t>(kPlacesOfTable));
+    for (std::int64_t k = first; k == first || k < end; k += kPlacesOfTable) {
+      const std::int64_t count = std::min(kPlacesOfTable, end - k);
+      for (std::int64_t i = 0; i < count; i += kPlacedTogether) p_.kernels->place_columns({k + i, std::min(kPlacedTogether, count - i), 0, 0, 0, taps_}, table.data() + i);
+      for (std::int64_t t = 0; t < taps_; ++t) {
+        const std::int64_t found = steps_of(table.data() + t * kPlacesOfTable, k, count, steps.data());
+        T* const c = sums + t * rows_ * width_;
+        for (std::int64_t r = 0; r < rows; r += height) kernel(steps.data(), found, a + r, c + r * width_, width_, b, 0, std::min(height, rows - r), columns, added_if(k > first));
+      }
+    }
+  }
+
+  struct Variant {
+    OuterKernel kernel;
+    std::int64_t height;
+  };
+  Variant kernel_for(std::int64_t columns) const {
+    if (columns <= kernel_.narrow_tile.columns) return {kernel_.outer_narrow, kernel_.narrow_tile.rows};
+    if (columns < width_) return {kernel_.outer_columns, kernel_.streaming_tile.rows};
+    return {kernel_.outer, height_};
+  }
+
+  /// The places that are not masked.
+  std::int64_t steps_of(const std::int64_t* table, std::int64_t first, std::int64_t count, OuterStep* steps) const {
+    std::int64_t found = 0;
+    for (std::int64_t i = 0; i < count; ++i) {
+      steps[found] = {(first + i) * p_.a_column, table[i]};
+      found += table[i] >= 0;
+    }
+    return found;
+  }
+
+  /// Adds the sums of all parts of some rows to those of the first part, in the order of the parts, and finishes them.
+  void merge(std::int64_t task, std::int64_t row, T* all) const {
+    const std::int64_t first = task / panels_ * rows_, end = std::min({p_.m - first, rows_, row + kMergedRows});
+    if (row >= end) return;
+    T* const into = all + task * parts_ * sums();
+    for (std::int64_t part = 1; part < parts_; ++part)
+      for (std::int64_t t = 0; t < taps_; ++t) {
+        T* const to = into + (t * rows_ + row) * width_;
+        const T* const from = to + part * sums();
+        for (std::int64_t i = 0; i < (end - row) * width_; ++i) to[i] += from[i];
+      }
+    finish(task % panels_, into + row * width_, first + row, first + end);
+  }
+
+  /// Gives rows [row, end) of the columns of a panel to the result, or to the kernel that finishes tiles.
+  void finish(std::int64_t panel, const T* sums, std::int64_t row, std::int64_t end) const {
+    for (const Stretch& stretch : columns_[static_cast<std::size_t>(panel)]) {
+      const auto length = static_cast<std::int64_t>(stretch.places.size());
+      if (p_.c) {
+        for (std::int64_t r = row; r < end; ++r) take(stretch, 0, length, sums + (r - row) * width_, static_cast<T*>(p_.c) + r * p_.c_row + stretch.column);
+        continue;
+      }
+      Scratch memory;
+      T* const tile = static_cast<T*>(memory.take(static_cast<std::size_t>(kFinishedRows * width_) * sizeof(T)));
+      for (std::int64_t r = row; r < end; r += kFinishedRows)
+        for (std::int64_t q = 0; q < length; q += width_) {
+          const std::int64_t rows = std::min(kFinishedRows, end - r), columns = std::min(width_, length - q);
+          for (std::int64_t i = 0; i < rows; ++i) take(stretch, q, q + columns, sums + (r - row + i) * width_, tile + i * width_);
+          p_.kernels->finish({r, rows, stretch.column + q, columns, 0, p_.steps}, tile);
+        }
+    }
+  }
+
+  /// Columns of the product that follow each other, and where their sums lie in a row of a panel.
+  struct Stretch {
+    std::int64_t column;
+    std::vector<std::int64_t> places;
+  };
+
+  static void take(const Stretch& stretch, std::int64_t first, std::int64_t last, const T* sums, T* to) {
+    for (std::int64_t q = first; q < last; ++q) to[q - first] = sums[stretch.places[static_cast<std::size_t>(q)]];
+  }
+
+  const HostServices& host_;
+  const MatrixKernel& kernel_;
+  const MatrixProduct& p_;
+  const RunsOfColumns& runs_;
+  bool parallel_;
+  std::int64_t width_, height_, places_, taps_, run_, panels_, blocks_, rows_ = 0, parts_ = 1;
+  std::vector<std::vector<Stretch>> columns_;  // by panel
+};
+
+}  // namespace tenon::llvm_backend

@@ -1,0 +1,149 @@
+// Gradients of the weights of convolutions: sums over places of runs that lie side by side in both operands.
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "catch.h"
+#include "core/ops/build/node_builder.h"
+#include "core/ops/notation/move.h"
+#include "core/ops/notation/window.h"
+#include "unit/llvm/running.h"
+
+using namespace tenon;
+
+namespace {
+
+struct Weights {
+  std::vector<std::int64_t> in, out, kernel;  // spatial
+  std::int64_t images, channels, outputs;
+  std::vector<std::int64_t> stride, before, dilation;
+  std::int64_t groups = 1;
+  bool weight_last = false;  // channels lie last in the result too
+  bool epilogue = false;
+};
+
+std::string text(const Weights& w) {
+  return fmt::format("{} x {} to {} channels, in [{}], out [{}], kernel [{}], stride [{}], before [{}], dilation [{}], groups {}{}{}", w.images, w.channels, w.outputs, fmt::join(w.in, ", "),
+                     fmt::join(w.out, ", "), fmt::join(w.kernel, ", "), fmt::join(w.stride, ", "), fmt::join(w.before, ", "), fmt::join(w.dilation, ", "), w.groups,
+                     w.weight_last ? ", weight channels last" : "", w.epilogue ? ", with what follows" : "");
+}
+
+/// The graph of pictures whose channels lie last.
+struct Built {
+  ir::Graph graph;
+  std::vector<ops::HostTensor> tensors;
+  std::vector<ops::TensorView> views;
+
+  Built(const Weights& w, DType dtype) {
+    ops::NodeBuilder b(graph);
+    const auto input = [&](std::vector<std::int64_t> shape, std::uint64_t seed) {
+      tensors.push_back(llvm_test::random_tensor(dtype, shape, seed, ops::Fill::unit));
+      return graph.add_input(ir::Type::tensor(dtype, ir::Shape(shape.begin(), shape.end())));
+    };
+    const auto rank = static_cast<std::int64_t>(w.in.size());
+    std::vector<std::int64_t> first{0, rank + 1}, back{0};
+    for (std::int64_t d = 0; d < rank; ++d) first.push_back(1 + d), back.push_back(2 + d);
+    back.push_back(1);
+    const auto picture = [&](std::int64_t channels, const std::vector<std::int64_t>& spatial, std::uint64_t seed) {
+      std::vector<std::int64_t> shape{w.images};
+      shape.insert(shape.end(), spatial.begin(), spatial.end());
+      shape.push_back(channels);
+      return ops::permute_by(b, input(shape, seed), first);
+    };
+    const ValueId x = picture(w.channels, w.in, 3), g = picture(w.outputs, w.out, 4);
+    ValueId y = b.one("conv_weight_sum", {x, g}, {{"before", ops::dims_of(w.before)}, {"dilation", ops::dims_of(w.dilation)}, {"groups", ir::Dim(w.groups)}, {"kernel", ops::dims_of(w.kernel)}, {"stride", ops::dims_of(w.stride)}});
+    if (w.weight_last) y = ops::permute_by(b, y, back);
+    if (w.epilogue) {
+      std::vector<std::int64_t> shape;
+      for (const ir::Dim& d : graph.type(y).shape) shape.push_back(d.constant());
+      y = b.one("add", {b.one("mul", {y, b.literal(0.25)}), input(shape, 5)});
+    }
+    graph.add_output({y, ir::OutputKind::result, {}});
+    for (auto& t : tensors) views.push_back(t.view());
+  }
+
+};
+
+/// Whether a product reads its right operand in runs of columns.
+bool reads_runs(const ir::Graph& graph) {
+  const auto program = llvm_test::compile(graph);
+  return std::ranges::any_of(program->plan().steps, [](const codegen::Step& step) {
+    const auto* product = std::get_if<codegen::ContractionStep>(&step);
+    return product && product->product.b.windows;
+  });
+}
+
+std::vector<Weights> cases() {
+  return {
+      {{9, 8}, {9, 8}, {3, 3}, 2, 16, 24, {1, 1}, {1, 1}, {1, 1}},
+      {{4, 4}, {4, 4}, {3, 3}, 5, 70, 100, {1, 1}, {1, 1}, {1, 1}},
+      {{12, 13}, {6, 7}, {3, 3}, 2, 64, 9, {2, 2}, {1, 1}, {1, 1}},
+      {{12, 13}, {6, 7}, {1, 1}, 2, 48, 32, {2, 2}, {0, 0}, {1, 1}},
+      {{17, 15}, {13, 11}, {3, 3}, 1, 20, 40, {1, 1}, {0, 0}, {2, 2}},
+      {{9, 9}, {9, 9}, {3, 3}, 2, 48, 72, {1, 1}, {1, 1}, {1, 1}, 3},
+      {{40}, {20}, {5}, 3, 32, 17, {2}, {2}, {1}},
+      {{5, 6, 4}, {5, 6, 4}, {3, 1, 3}, 2, 24, 30, {1, 1, 1}, {1, 0, 1}, {1, 1, 1}},
+      {{7, 7}, {1, 1}, {7, 7}, 3, 16, 8, {1, 1}, {0, 0}, {1, 1}},
+      {{3, 3}, {7, 7}, {3, 3}, 2, 16, 8, {1, 1}, {3, 3}, {1, 1}},
+      {{30, 30}, {30, 30}, {3, 3}, 3, 32, 16, {1, 1}, {1, 1}, {1, 1}},
+      {{8, 8}, {8, 8}, {3, 3}, 0, 16, 8, {1, 1}, {1, 1}, {1, 1}},
+  };
+}
+
+}  // namespace
+
+TEST_CASE("gradients of weights over many shapes", "[products]") {
+  for (Weights w : cases())
+    for (const bool weight_last : {false, true})
+      for (const bool epilogue : {false, true}) {
+        w.weight_last = weight_last, w.epilogue = epilogue;
+        for (const unsigned width : {0u, 32u, 16u})
+          for (const DType dtype : {DType::f32, DType::f64}) {
+            INFO(text(w) << ", " << name_of(dtype) << ", width " << width);
+            const Built built(w, dtype);
+            CHECK(llvm_test::difference(built.graph, built.views, {.width = width}, 60).value_or("") == "");
+          }
+      }
+}
+
+TEST_CASE("gradients of weights read both pictures where they lie", "[products]") {
+  for (const Weights& w : cases()) {
+    INFO(text(w));
+    const bool one_matrix = w.out[0] == 1;  // a picture is a row
+    if (w.images > 0 && !one_matrix) CHECK(reads_runs(Built(w, DType::f32).graph));
+  }
+}
+
+TEST_CASE("pictures of few channels are padded for the gradient of a weight as for the convolution", "[products]") {
+  const ir::Graph graph = llvm_test::parse(R"(graph @main (%x: f32[2, 3, 40, 38], %g: f32[2, 64, 20, 19], %k: f32[64, 64, 3, 3]) {
+    %w: f32[64, 3, 7, 7] = conv_weight_sum(%x, %g) {before = [3, 3], dilation = [1, 1], groups = 1, kernel = [7, 7], stride = [2, 2]}
+    %y: f32[2, 64, 20, 19] = conv_sum(%g, %k) {after = [1, 1], before = [1, 1], dilation = [1, 1], groups = 1, stride = [1, 1]}
+    return %w, %y
+  })");
+  CHECK(reads_runs(graph));
+  const llvm_test::Inputs inputs = llvm_test::random_inputs(graph);
+  CHECK(llvm_test::difference(graph, inputs.views, {}, 60).value_or("") == "");
+}
+
+TEST_CASE("sums over many places have the same bits on any number of threads", "[products]") {
+  for (const Weights& w : {Weights{{40, 40}, {40, 40}, {3, 3}, 3, 16, 24, {1, 1}, {1, 1}, {1, 1}}, Weights{{64}, {64}, {1}, 80, 64, 30, {1}, {0}, {1}}}) {
+    INFO(text(w));
+    const Built built(w, DType::f32);
+    const auto one = llvm_test::run(built.graph, built.views, {.threads = 1}), three = llvm_test::run(built.graph, built.views, {.threads = 3});
+    const ops::TensorView a = one[0].view(), b = three[0].view();
+    CHECK(std::memcmp(a.data, b.data, static_cast<std::size_t>(w.outputs * w.channels * w.kernel[0] * (w.kernel.size() > 1 ? w.kernel[1] : 1)) * sizeof(float)) == 0);
+    CHECK(llvm_test::difference(built.graph, built.views, {.threads = 3}, 60).value_or("") == "");
+  }
+}
+
+TEST_CASE("what lies in the padding is not multiplied", "[products]") {
+  const Weights w{{6, 6}, {6, 6}, {3, 3}, 2, 16, 8, {1, 1}, {1, 1}, {1, 1}};
+  Built built(w, DType::f32);
+  auto* of_result = static_cast<float*>(built.views[1].data);
+  std::fill_n(of_result, 2 * 6 * 6 * 8, std::numeric_limits<float>::infinity());
+  auto* x = static_cast<float*>(built.views[0].data);
+  std::fill_n(x, 2 * 6 * 6 * 16, 1.0f);
+  const auto results = llvm_test::run(built.graph, built.views);
+  const auto* values = static_cast<const float*>(results[0].view().data);
+  CHECK(std::all_of(values, values + 8 * 16 * 9, [](float v) { return v == std::numeric_limits<float>::infinity(); }));
+}
