@@ -13,6 +13,7 @@
 #include "core/ops/catalog.h"
 #include "core/ops/view.h"
 #include "core/rewrite/differentiate.h"
+#include "core/rewrite/gradient_sections.h"
 #include "core/rewrite/id_set.h"
 #include "core/rewrite/rewriter.h"
 
@@ -43,12 +44,33 @@ std::vector<ValueId> values_of(const ir::Graph& graph, std::span<const std::uint
   return values;
 }
 
+/// What gradients of a section are taken of, and where they end.
+struct Ends {
+  std::vector<ValueId> results;
+  std::span<const ValueId> wanted;  // of all sections
+  std::vector<bool> reached;        // by wanted value: whether gradients of this section end there
+
+  std::vector<ValueId> of_section() const {
+    std::vector<ValueId> values;
+    for (std::size_t w = 0; w < wanted.size(); ++w)
+      if (reached[w]) values.push_back(wanted[w]);
+    return values;
+  }
+};
+
+Ends ends_of(const BackwardGraph& backward, std::span<const ValueId> wanted) {
+  Ends ends{.results = {}, .wanted = wanted, .reached = {}};
+  for (const BackwardGraph::Result& result : backward.results) ends.results.push_back(result.value);
+  for (const auto& gradient : backward.gradients) ends.reached.push_back(gradient.has_value());
+  return ends;
+}
+
 /// A graph with its gradients appended.
 struct Joint {
   ir::Graph graph;
   std::size_t forward_nodes = 0;  // the first of its nodes are those of the forward, where that has no composite op to expand
-  std::vector<ValueId> inputs, wanted, tangents;
-  std::vector<std::optional<ValueId>> gradients;  // by wanted input
+  std::vector<ValueId> inputs, tangents;
+  std::vector<std::optional<ValueId>> gradients;  // by wanted value
 };
 
 /// What is computed twice by gradients, or by them and the forward, is computed once: gradients of functions are written in what these compute.
@@ -75,21 +97,22 @@ void share_nodes(Joint& joint) {
   }
 }
 
-/// `given`: by output, whether it has a gradient; all have one where it is empty.
-Joint with_gradients(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted, const std::vector<bool>& given = {}) {
+/// `given`: by result, whether it has a gradient; all have one where it is empty.
+Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector<bool>& given = {}) {
   Joint joint;
   joint.graph = graph.clone();
   joint.inputs.assign(graph.inputs().begin(), graph.inputs().end());
-  for (std::uint32_t i : wanted) joint.wanted.push_back(joint.inputs[i]);
   joint.forward_nodes = joint.graph.nodes().size();
   std::vector<Seed> seeds;
-  for (std::size_t k = 0; k < outputs.size(); ++k) {
-    const ValueId of = joint.graph.outputs()[outputs[k]].value;
-    const ir::Type type = joint.graph.type(of);
+  for (std::size_t k = 0; k < ends.results.size(); ++k) {
+    const ir::Type type = joint.graph.type(ends.results[k]);
     joint.tangents.push_back(joint.graph.add_input(ir::Type::tensor(type.dtype, type.shape, type.device)));
-    if (given.empty() || given[k]) seeds.push_back({of, joint.tangents.back()});
+    if (given.empty() || given[k]) seeds.push_back({ends.results[k], joint.tangents.back()});
   }
-  joint.gradients = differentiate(joint.graph, seeds, joint.wanted);
+  const std::vector<ValueId> wanted = ends.of_section();
+  const auto found = differentiate(joint.graph, seeds, wanted, stops_at(graph, wanted));
+  auto next = found.begin();
+  for (bool reached : ends.reached) joint.gradients.push_back(reached ? *next++ : std::nullopt);
   share_nodes(joint);
   return joint;
 }
@@ -171,34 +194,11 @@ std::uint32_t place_of(std::span<const ValueId> values, ValueId value) {
   return static_cast<std::uint32_t>(std::ranges::find(values, value) - values.begin());
 }
 
-/// Outputs in groups: two are in one where a node between them and what is wanted belongs to both.
-std::vector<std::vector<std::uint32_t>> groups_of(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const ValueId> wanted) {
-  std::vector<std::size_t> group(outputs.size());
-  std::iota(group.begin(), group.end(), std::size_t{0});
-  std::unordered_map<NodeId, std::size_t> first_output;  // that a node leads to
-  for (std::size_t i = 0; i < outputs.size(); ++i) {
-    const ValueId end = graph.outputs()[outputs[i]].value;
-    for (NodeId id : nodes_between(graph, {&end, 1}, wanted)) {
-      const std::size_t other = group[first_output.try_emplace(id, i).first->second];
-      std::ranges::replace(group, other, std::size_t{group[i]});
-    }
-  }
-  std::vector<std::vector<std::uint32_t>> groups;
-  for (std::size_t g = 0; g < group.size(); ++g) {
-    std::vector<std::uint32_t> members;
-    for (std::size_t i = 0; i < group.size(); ++i)
-      if (group[i] == g) members.push_back(outputs[i]);
-    if (!members.empty()) groups.push_back(std::move(members));
-  }
-  return groups;
-}
-
-/// The values that a node between what is wanted and the outputs reads, or that are outputs: torch gives these a gradient, which may be 0.
-IdSet<ValueId> read_between(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const ValueId> wanted) {
+/// The values that a node between what is wanted and the results reads, or that are results: torch gives these a gradient, which may be 0.
+IdSet<ValueId> read_between(const ir::Graph& graph, std::span<const ValueId> results, std::span<const ValueId> wanted) {
   IdSet<ValueId> read;
-  const std::vector<ValueId> ends = values_of(graph, outputs);
-  for (ValueId v : ends) read.insert(v);
-  for (NodeId id : nodes_between(graph, ends, wanted))
+  for (ValueId v : results) read.insert(v);
+  for (NodeId id : nodes_between(graph, results, wanted, stops_at(graph, wanted)))
     for (ValueId v : graph.node(id).operands) read.insert(v);
   return read;
 }
@@ -210,10 +210,10 @@ ValueId zeros(ir::Graph& graph, const ir::Type& type) {
 }
 
 /// With zeros for what is wanted and read, but has no gradient.
-void add_zeros(Joint& joint, const ir::Graph& forward, std::span<const std::uint32_t> outputs) {
-  const IdSet<ValueId> read = read_between(forward, outputs, joint.wanted);
-  for (std::size_t i = 0; i < joint.wanted.size(); ++i)
-    if (!joint.gradients[i] && read.has(joint.wanted[i])) joint.gradients[i] = zeros(joint.graph, joint.graph.type(joint.wanted[i]));
+void add_zeros(Joint& joint, const ir::Graph& forward, const Ends& ends) {
+  const IdSet<ValueId> read = read_between(forward, ends.results, ends.of_section());
+  for (std::size_t w = 0; w < ends.wanted.size(); ++w)
+    if (!joint.gradients[w] && ends.reached[w] && read.has(ends.wanted[w])) joint.gradients[w] = zeros(joint.graph, joint.graph.type(ends.wanted[w]));
 }
 
 /// Adds the gradients of the joint graph to those of a backward graph, as its outputs.
@@ -245,16 +245,16 @@ ir::Graph with_outputs(Copier& backward, const Joint& joint, const Needed& neede
   return backward.take(std::move(outputs));
 }
 
-/// The gradients of some outputs as a graph of its own. What it needs is added to the outputs of the forward.
-BackwardGraph backward_of(ir::Graph& forward, std::vector<std::uint32_t> outputs, std::span<const std::uint32_t> wanted, const ChooseKept& choose) {
-  Joint joint = with_gradients(forward, outputs, wanted);
-  add_zeros(joint, forward, outputs);
+/// The gradients of some results as a graph of its own. What it needs is added to the outputs of the forward.
+BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result> results, const Ends& ends, const ChooseKept& choose) {
+  Joint joint = with_gradients(forward, ends);
+  add_zeros(joint, forward, ends);
   std::vector<ValueId> gradients;
   for (const auto& gradient : joint.gradients)
     if (gradient) gradients.push_back(*gradient);
   const Needed needed(joint, kept_values({joint.graph, joint.forward_nodes, gradients}, choose));
   BackwardGraph made;
-  made.outputs = std::move(outputs);
+  made.results = std::move(results);
   Copier backward(joint.graph, forward.name + "_backward");
   for (ValueId v : needed.inputs()) {
     const std::uint32_t input = place_of(joint.inputs, v);
@@ -273,30 +273,79 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<std::uint32_t> outputs
   return made;
 }
 
+/// The outputs that are a section's results, each with all its numbers, and what it hands on.
+std::vector<BackwardGraph::Result> results_of(const ir::Graph& forward, std::span<const std::uint32_t> outputs, const GradientSection& section) {
+  std::vector<BackwardGraph::Result> results;
+  for (ValueId v : section.results) {
+    const std::size_t before = results.size();
+    for (std::uint32_t o : outputs)
+      if (forward.outputs()[o].value == v) results.push_back({v, o});
+    if (results.size() == before) results.push_back({v, std::nullopt});
+  }
+  return results;
+}
+
+std::vector<ValueId> each_once(std::vector<ValueId> values) {
+  IdSet<ValueId> seen;
+  std::erase_if(values, [&](ValueId v) { return !seen.insert(v); });
+  return values;
+}
+
+InnerValue inner_value(const ir::Graph& forward, ValueId value, std::span<const std::uint32_t> outputs, std::span<const ViewedResult> views) {
+  const auto output = std::ranges::find_if(outputs, [&](std::uint32_t o) { return forward.outputs()[o].value == value; });
+  if (output != outputs.end()) return {.output = *output, .view = {}};
+  const auto view = std::ranges::find(views, value, &ViewedResult::value);
+  if (view != views.end()) return {.output = {}, .view = static_cast<std::uint32_t>(view - views.begin())};
+  return {};
+}
+
 }  // namespace
 
-DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const std::uint32_t> wanted, const ChooseKept& choose) {
+DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const ValueId> wanted, const ChooseKept& choose,
+                                   std::span<const ViewOfResult> views) {
   DifferentiatedGraph made;
   made.forward = graph.clone();
-  std::vector<ValueId> inputs;
-  for (std::uint32_t i : wanted) inputs.push_back(made.forward.inputs()[i]);
-  expand_between(made.forward, values_of(made.forward, outputs), inputs);
-  for (std::vector<std::uint32_t>& group : groups_of(made.forward, outputs, inputs)) made.backwards.push_back(backward_of(made.forward, std::move(group), wanted, choose));
+  made.wanted.assign(wanted.begin(), wanted.end());
+  std::vector<ViewedResult> viewed;
+  for (const ViewOfResult& view : views) viewed.push_back({view.value, {}});
+  expand_between(made.forward, values_of(made.forward, outputs), made.wanted, {}, [&](ValueId from, ValueId to) {
+    std::ranges::replace(made.wanted, from, to);
+    for (ViewedResult& view : viewed)
+      if (view.value == from) view.value = to;
+  });
+  for (std::size_t v = 0; v < views.size(); ++v)
+    if (views[v].output) viewed[v].of = made.forward.outputs()[*views[v].output].value;
+  const std::vector<GradientSection> sections = gradient_sections(made.forward, each_once(values_of(made.forward, outputs)), made.wanted, viewed);
+  for (const GradientSection& section : sections)
+    for (ValueId v : section.sources) {
+      if (std::ranges::find(made.wanted, v) != made.wanted.end()) continue;
+      made.wanted.push_back(v);
+      made.inner.push_back(inner_value(made.forward, v, outputs, viewed));
+    }
+  for (const GradientSection& section : sections) {
+    std::vector<BackwardGraph::Result> results = results_of(made.forward, outputs, section);
+    Ends ends{.results = {}, .wanted = made.wanted, .reached = {}};
+    for (const BackwardGraph::Result& result : results) ends.results.push_back(result.value);
+    for (std::size_t w = 0; w < made.wanted.size(); ++w) ends.reached.push_back(w < wanted.size() || std::ranges::find(section.sources, made.wanted[w]) != section.sources.end());
+    made.backwards.push_back(backward_of(made.forward, std::move(results), ends, choose));
+  }
   return made;
 }
 
-BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std::span<const std::uint32_t> wanted, const std::vector<bool>& given,
+BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std::span<const ValueId> wanted, const std::vector<bool>& given,
                       const std::vector<bool>& asked) {
-  Joint joint = with_gradients(forward, whole.outputs, wanted, given);
-  std::vector<std::uint32_t> outputs;
-  for (std::size_t o = 0; o < whole.outputs.size(); ++o)
-    if (given[o]) outputs.push_back(whole.outputs[o]);
-  add_zeros(joint, forward, outputs);
+  const Ends ends = ends_of(whole, wanted);
+  Joint joint = with_gradients(forward, ends, given);
+  Ends read = ends;
+  read.results.clear();
+  for (std::size_t k = 0; k < ends.results.size(); ++k)
+    if (given[k]) read.results.push_back(ends.results[k]);
+  add_zeros(joint, forward, read);
   for (std::size_t w = 0; w < wanted.size(); ++w)
     if (!asked[w]) joint.gradients[w].reset();
   const std::vector<ValueId> kept = values_of(forward, whole.kept_outputs);
   const Needed needed(joint, kept);
-  BackwardGraph made{.graph = {}, .outputs = whole.outputs, .kept_inputs = whole.kept_inputs, .kept_outputs = whole.kept_outputs, .gradients = {}};
+  BackwardGraph made{.graph = {}, .results = whole.results, .kept_inputs = whole.kept_inputs, .kept_outputs = whole.kept_outputs, .gradients = {}};
   Copier backward(joint.graph, forward.name + "_backward");
   for (std::uint32_t i : whole.kept_inputs) backward.add_input(joint.inputs[i]);
   for (ValueId v : kept) backward.add_input(v);
@@ -305,11 +354,12 @@ BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std:
   return made;
 }
 
-ir::Graph gradients_anew(const ir::Graph& forward, const BackwardGraph& of, std::span<const std::uint32_t> wanted, const std::vector<bool>& given) {
-  Joint joint = with_gradients(forward, of.outputs, wanted, given);
+ir::Graph gradients_anew(const ir::Graph& forward, const BackwardGraph& of, std::span<const ValueId> wanted, const std::vector<bool>& given) {
+  const Ends ends = ends_of(of, wanted);
+  Joint joint = with_gradients(forward, ends, given);
   std::vector<ir::Output> outputs;
   for (std::size_t w = 0; w < wanted.size(); ++w)
-    if (of.gradients[w]) outputs.push_back({.value = joint.gradients[w] ? *joint.gradients[w] : zeros(joint.graph, joint.graph.type(joint.wanted[w]))});
+    if (of.gradients[w]) outputs.push_back({.value = joint.gradients[w] ? *joint.gradients[w] : zeros(joint.graph, joint.graph.type(wanted[w]))});
   for (ValueId v : values_of(forward, of.kept_outputs)) outputs.push_back({.value = v, .kind = ir::OutputKind::saved});
   joint.graph.set_outputs(std::move(outputs));
   return std::move(joint.graph);

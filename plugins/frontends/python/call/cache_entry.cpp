@@ -307,7 +307,7 @@ RunStatus CacheEntry::run_plain(Built& built) {
 bool CacheEntry::add_gradients_of(RunFrame& frame) {
   try {
     const GradMode mode(true, state_.grad_enabled());  // the program may have switched it on within the segment
-    if (backward_) add_nodes(backward_, frame.inputs, frame.tensors, frame.symbols);
+    if (backward_) add_nodes(backward_, {frame.inputs, frame.tensors, frame.symbols, [&](std::uint32_t tensor) { make_view(frame, tensor); }});
     if (spent_results_) add_spent_nodes(captured_, {frame.inputs, frame.input_count}, frame.tensors);
     return true;
   } catch (const PythonError&) {

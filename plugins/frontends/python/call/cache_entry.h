@@ -103,6 +103,7 @@ class CacheEntry {
   bool commit_updates(RunFrame& frame);
   bool add_gradients_of(RunFrame& frame);
   bool finish_tensors(RunFrame& frame);
+  void make_view(RunFrame& frame, std::size_t tensor) const;
 
   TorchState state_;
   Segment segment_;

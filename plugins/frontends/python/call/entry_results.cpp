@@ -111,34 +111,38 @@ bool CacheEntry::make_late_outputs(RunFrame& frame) {
   return true;
 }
 
-/// Makes the views among the results; what they view has been made.
+/// Makes a view of an input or of a result that has been made. Throws PythonError.
+void CacheEntry::make_view(RunFrame& frame, std::size_t tensor) const {
+  const TensorOutput& output = captured_.tensors[tensor];
+  const bool of_input = output.kind == TensorOutput::Kind::input_view;
+  PyObject* base = of_input ? frame.inputs[output.index] : frame.tensors[output.index];
+  const bool requires_grad = of_input && captured_.inputs[output.index].requires_grad;
+  const GradMode mode(output.requires_grad || (state_.grad_enabled() && !requires_grad && !output.untracked), state_.grad_enabled());
+  const InferenceScope scope(output.tensor == TensorKind::torch ? output.inference : state_.inference(), state_.inference());
+  if (scope.failed()) throw PythonError();
+  if (output.through && !frame.tensors[*output.through]) make_view(frame, *output.through);
+  frame.tensors[tensor] = view_for(output, base, output.through ? frame.tensors[*output.through] : base, frame.symbols).release();
+}
+
+/// Makes what is no result in memory of its own; what it views has been made.
 bool CacheEntry::finish_tensors(RunFrame& frame) {
+  using Kind = TensorOutput::Kind;
   if (late_outputs_) find_late_sizes(captured_, frame.tensors, frame.symbols);
   try {
     for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
       const TensorOutput& output = captured_.tensors[i];
-      if (output.kind == TensorOutput::Kind::fresh) continue;
-      if (output.kind == TensorOutput::Kind::number) {
+      if (output.kind == Kind::fresh || output.kind == Kind::unseen || frame.tensors[i]) continue;
+      if (output.kind == Kind::number) {
         frame.tensors[i] = checked(PyLong_FromLongLong(output.varying_shape[0].evaluate(frame.symbols))).release();
-        continue;
-      }
-      if (output.kind == TensorOutput::Kind::tape_float) {
+      } else if (output.kind == Kind::tape_float) {
         frame.tensors[i] = checked(PyFloat_FromDouble(frame.floats[output.index])).release();
-        continue;
-      }
-      const bool crossed = output.kind == TensorOutput::Kind::input_crossed || output.kind == TensorOutput::Kind::fresh_crossed;
-      const bool of_input = output.kind == TensorOutput::Kind::input_view || output.kind == TensorOutput::Kind::input_crossed;
-      PyObject* base = of_input ? frame.inputs[output.index] : frame.tensors[output.index];
-      if (crossed) {
+      } else if (output.kind == Kind::input_crossed || output.kind == Kind::fresh_crossed) {
+        PyObject* base = output.kind == Kind::input_crossed ? frame.inputs[output.index] : frame.tensors[output.index];
         frame.tensors[i] = crossed_over(base, output.tensor).release();
         if (!count_writes(as_spec(output), frame.tensors[i], output.writes)) return false;
-        continue;
+      } else {
+        make_view(frame, i);
       }
-      const bool requires_grad = of_input && captured_.inputs[output.index].requires_grad;
-      const GradMode mode(output.requires_grad || (state_.grad_enabled() && !requires_grad && !output.untracked), state_.grad_enabled());
-      const InferenceScope scope(output.tensor == TensorKind::torch ? output.inference : state_.inference(), state_.inference());
-      if (scope.failed()) return false;
-      frame.tensors[i] = view_for(output, base, frame.symbols).release();
     }
     return true;
   } catch (const PythonError&) {

@@ -1,6 +1,7 @@
 #include "python/call/function_node.h"
 
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "core/base/error.h"
@@ -26,20 +27,21 @@ struct CallBackward {
     std::size_t node = 0;  // of the segment
     std::vector<std::int64_t> symbols;
     std::vector<Ref> inputs;  // of the segment, by number: those that get a gradient, and no tensors that are kept
+    std::vector<Ref> inner;   // by value inside the segment that gets a gradient: what leads to its node
   } state;
 };
 
 PyTypeObject* call_backward_type();
 
-Ref new_call(std::shared_ptr<SegmentBackward> backward, std::size_t node, std::span<const std::int64_t> symbols, PyObject* const* inputs) {
+Ref new_call(std::shared_ptr<SegmentBackward> backward, std::size_t node, std::span<const std::int64_t> symbols, PyObject* const* inputs, std::vector<Ref> inner) {
   auto* made = PyObject_GC_New(CallBackward, call_backward_type());
   if (!made) throw PythonError();
-  new (&made->state) CallBackward::State{std::move(backward), node, {symbols.begin(), symbols.end()}, {}};
+  new (&made->state) CallBackward::State{std::move(backward), node, {symbols.begin(), symbols.end()}, {}, std::move(inner)};
   const SegmentBackward& segment = *made->state.backward;
   const rewrite::BackwardGraph& part = segment.node(node).part;
   std::vector<Ref>& held = made->state.inputs;
   held.resize(segment.gradients().forward.inputs().size());
-  for (std::size_t w = 0; w < part.gradients.size(); ++w)
+  for (std::size_t w = 0; w < segment.gradients().wanted.size(); ++w)
     if (const std::uint32_t i = segment.gradients().wanted[w]; part.gradients[w]) held[i] = Ref::borrow(inputs[i]);
   for (std::uint32_t i : part.kept_inputs)
     if (!is_tensor(segment.segment(), i)) held[i] = Ref::borrow(inputs[i]);
@@ -47,22 +49,69 @@ Ref new_call(std::shared_ptr<SegmentBackward> backward, std::size_t node, std::s
   return Ref::steal(reinterpret_cast<PyObject*>(made));
 }
 
-/// (call, kept tensors, results, order, *inputs that get a gradient), as tenon._autograd.add_node takes them.
-Ref node_arguments(const std::shared_ptr<SegmentBackward>& backward, std::size_t node, PyObject* const* inputs, PyObject* const* tensors,
-                   std::span<const std::int64_t> symbols) {
-  const SegmentGradients& gradients = backward->gradients();
-  const GradientNode& made = gradients.nodes[node];
-  std::vector<Ref> kept, results, order;
-  for (std::uint32_t i : made.part.kept_inputs)
-    if (is_tensor(backward->segment(), i)) kept.push_back(Ref::borrow(inputs[i]));
-  for (std::uint32_t t : made.kept_tensors) kept.push_back(Ref::borrow(tensors[t]));
-  for (std::uint32_t t : made.results) results.push_back(Ref::borrow(tensors[t]));
-  for (std::uint32_t number : made.order) order.push_back(checked(PyLong_FromUnsignedLong(number)));
-  std::vector<Ref> arguments = {new_call(backward, node, symbols, inputs), tuple_of(kept), tuple_of(results), tuple_of(order)};
-  for (std::size_t w = 0; w < gradients.wanted.size(); ++w)
-    if (made.part.gradients[w]) arguments.push_back(Ref::borrow(inputs[gradients.wanted[w]]));
-  return tuple_of(arguments);
+Ref of_autograd(const char* function, PyObject* args) {
+  Ref found = checked(PyObject_GetAttrString(checked(imported("tenon._autograd")).get(), function));
+  return checked(PyObject_Call(found.get(), args, nullptr));
 }
+
+/// A tensor of its type and shape, all in one element.
+Ref placeholder(const TensorOutput& output, std::span<const std::int64_t> symbols) {
+  const std::size_t rank = output.shape.size();
+  std::vector<std::int64_t> sizes(2 * rank, 0), strides(rank, 0);
+  if (output.varying_shape.empty()) std::ranges::copy(output.shape, sizes.begin());
+  else evaluate_layout(output, symbols, sizes.data());
+  void* data = nullptr;
+  return checked(new_torch_tensor(*known_torch_library(), output.dtype, {sizes.data(), rank}, strides, data));
+}
+
+/// The nodes of a run while they are made, each after what it hands gradients to.
+class NewFunctionNodes {
+ public:
+  NewFunctionNodes(const std::shared_ptr<SegmentBackward>& backward, const NodesOfRun& run) : backward_(backward), gradients_(backward->gradients()), run_(run) {}
+
+  void add_all() {
+    for (std::size_t n = 0; n < gradients_.nodes.size(); ++n) of_autograd("add_node", arguments(n).get());
+  }
+
+ private:
+  /// (call, kept tensors, results, which of them are for nodes alone, order, *what gets a gradient), as tenon._autograd.add_node takes them.
+  Ref arguments(std::size_t n) {
+    const GradientNode& made = gradients_.nodes[n];
+    std::vector<Ref> kept, results, unseen, order, inputs, inner;
+    for (std::uint32_t i : made.part.kept_inputs)
+      if (is_tensor(backward_->segment(), i)) kept.push_back(Ref::borrow(run_.inputs[i]));
+    for (std::uint32_t t : made.kept_tensors) kept.push_back(Ref::borrow(run_.tensors[t]));
+    for (std::size_t w = 0; w < gradients_.wanted_count(); ++w) {
+      if (!made.part.gradients[w]) continue;
+      if (gradients_.is_input(w)) inputs.push_back(Ref::borrow(run_.inputs[gradients_.wanted[w]]));
+      else if (!gradients_.is_inner(w)) inner.push_back(Ref::borrow(run_.outer[w - gradients_.wanted.size()]));
+      else inner.push_back(leading_to(gradients_.inner_tensor(w)));
+    }
+    for (std::uint32_t t : made.results) {
+      results.push_back(is_unseen(t) ? unseen_[t] = placeholder(backward_->segment().tensors[t], run_.symbols) : Ref::borrow(run_.tensors[t]));
+      unseen.push_back(Ref::borrow(is_unseen(t) ? Py_True : Py_False));
+    }
+    for (std::uint32_t number : made.order) order.push_back(checked(PyLong_FromUnsignedLong(number)));
+    inputs.insert(inputs.end(), inner.begin(), inner.end());
+    std::vector<Ref> all = {new_call(backward_, n, run_.symbols, run_.inputs, std::move(inner)), tuple_of(kept), tuple_of(results), tuple_of(unseen), tuple_of(order)};
+    all.insert(all.end(), inputs.begin(), inputs.end());
+    return tuple_of(all);
+  }
+
+  bool is_unseen(std::uint32_t tensor) const { return backward_->segment().tensors[tensor].kind == TensorOutput::Kind::unseen; }
+
+  /// What has the node of an inner value: not the tensor itself, which the program may write.
+  Ref leading_to(std::uint32_t tensor) {
+    if (is_unseen(tensor)) return unseen_.at(tensor);
+    if (!run_.tensors[tensor]) run_.make_view(tensor);
+    return of_autograd("leading_to", checked(PyTuple_Pack(1, run_.tensors[tensor])).get());
+  }
+
+  const std::shared_ptr<SegmentBackward>& backward_;
+  const SegmentGradients& gradients_;
+  const NodesOfRun& run_;
+  std::unordered_map<std::uint32_t, Ref> unseen_;
+};
 
 /// Runs a method. What it throws becomes an exception of the program.
 template <class Body>
@@ -129,7 +178,7 @@ PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return reported([&]() -> Ref {
     const CallBackward::State& state = state_of(self);
     const Given given(state, args, count);
-    BackwardRequest request{{}, std::vector<bool>(state.backward->gradients().wanted.size(), true)};
+    BackwardRequest request{{}, std::vector<bool>(state.backward->gradients().wanted_count(), true)};
     for (bool there : given.are_there) request.tangents.push_back(there ? TangentLayout::row_major : TangentLayout::none);
     const SegmentBackward::Function& function = state.backward->function(state.node, request);
     std::vector<PyObject*> inputs = given.kept_inputs;
@@ -160,7 +209,11 @@ PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     for (std::size_t k = 0; k < given.kept_tensors.size(); ++k) tensors[count_of_gradients + k] = given.kept_tensors[k];
     for (std::size_t i = 0; i < state.inputs.size(); ++i)
       if (state.inputs[i]) inputs[i] = state.inputs[i].get();
-    add_nodes(again.backward, inputs.data(), tensors.data(), state.symbols);
+    std::vector<PyObject*> outer;
+    for (const Ref& leading : state.inner) outer.push_back(leading.get());
+    if (has_outer_result(node))
+      outer.push_back(given.kept_tensors[static_cast<std::size_t>(std::ranges::find(node.kept_tensors, node.results[0]) - node.kept_tensors.begin())]);
+    add_nodes(again.backward, {.inputs = inputs.data(), .tensors = tensors.data(), .symbols = state.symbols, .make_view = {}, .outer = outer.data()});
     return tuple_of(std::vector<Ref>(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(count_of_gradients)));
   });
 }
@@ -181,6 +234,7 @@ PyTypeObject* call_backward_type() {
     made.tp_methods = kMethods;
     made.tp_traverse = [](PyObject* self, visitproc visit, void* arg) {
       for (const Ref& input : state_of(self).inputs) Py_VISIT(input.get());
+      for (const Ref& tensor : state_of(self).inner) Py_VISIT(tensor.get());
       return 0;
     };
     made.tp_dealloc = [](PyObject* self) {
@@ -197,10 +251,6 @@ PyTypeObject* call_backward_type() {
 
 }  // namespace
 
-void add_function_nodes(const std::shared_ptr<SegmentBackward>& backward, PyObject* const* inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols) {
-  static PyObject* const add = checked(PyObject_GetAttrString(checked(imported("tenon._autograd")).get(), "add_node")).release();
-  for (std::size_t node = 0; node < backward->gradients().nodes.size(); ++node)
-    checked(PyObject_Call(add, node_arguments(backward, node, inputs, tensors, symbols).get(), nullptr));
-}
+void add_function_nodes(const std::shared_ptr<SegmentBackward>& backward, const NodesOfRun& run) { NewFunctionNodes(backward, run).add_all(); }
 
 }  // namespace tenon::python

@@ -6,6 +6,6 @@
 namespace tenon::python {
 
 /// As `add_nodes`. Inputs that require grad are held until the nodes end: torch has no other way to give their gradients a history.
-void add_function_nodes(const std::shared_ptr<SegmentBackward>& backward, PyObject* const* inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols);
+void add_function_nodes(const std::shared_ptr<SegmentBackward>& backward, const NodesOfRun& run);
 
 }  // namespace tenon::python

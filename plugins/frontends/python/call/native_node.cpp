@@ -10,7 +10,9 @@
 
 #include "core/base/error.h"
 #include "python/call/run_frame.h"
+#include "python/call/tangent.h"
 #include "python/compat/object_layout.h"
+#include "python/library/kept_memory.h"
 #include "python/library/torch_layout.h"
 #include "python/library/torch_library.h"
 #include "python/metadata/strides.h"
@@ -23,85 +25,6 @@
 
 namespace tenon::python {
 namespace {
-
-/// A tensor that a backward reads, by its memory and what counts the writes to it: the tensor itself may have a history that leads back to the node.
-struct KeptMemory {
-  TorchRef storage, counter;
-  std::int64_t offset = 0;  // in bytes
-  std::uint32_t version = 0;
-
-  std::uint32_t version_now() const { return counter ? layout::field<std::atomic<std::uint32_t>>(counter.get(), 16).load() : 0; }
-  void* data() const { return static_cast<char*>(layout::storage_data(storage.get())) + offset; }
-};
-
-KeptMemory memory_of(void* tensor, DType dtype) {
-  KeptMemory kept{TorchRef::borrow(layout::storage(tensor)), TorchRef::borrow(layout::field<void*>(tensor, 40)),
-                  layout::storage_offset(tensor) * static_cast<std::int64_t>(size_of(dtype)), 0};
-  kept.version = kept.version_now();
-  return kept;
-}
-
-const char* tensor_type_name(DType dtype) {
-  switch (dtype) {
-    case DType::b8: return "torch.BoolTensor";
-    case DType::u8: return "torch.ByteTensor";
-    case DType::i8: return "torch.CharTensor";
-    case DType::i16: return "torch.ShortTensor";
-    case DType::i32: return "torch.IntTensor";
-    case DType::i64: return "torch.LongTensor";
-    case DType::f16: return "torch.HalfTensor";
-    case DType::bf16: return "torch.BFloat16Tensor";
-    case DType::f32: return "torch.FloatTensor";
-    case DType::f64: return "torch.DoubleTensor";
-    case DType::c64: return "torch.ComplexFloatTensor";
-    case DType::c128: return "torch.ComplexDoubleTensor";
-  }
-  return "torch.Tensor";
-}
-
-std::span<const std::int64_t> sizes_of(void* tensor) { return {layout::sizes(tensor), layout::rank(tensor)}; }
-
-std::size_t count_of(std::span<const std::int64_t> sizes) {
-  std::size_t count = 1;
-  for (std::int64_t size : sizes) count *= static_cast<std::size_t>(size);
-  return count;
-}
-
-/// Whether elements lie with those strides; strides of dimensions without a second element do not count.
-bool lies_with(void* tensor, auto stride_of) {
-  for (std::size_t d = layout::rank(tensor); d-- > 0;)
-    if (const std::int64_t want = stride_of(d); layout::sizes(tensor)[d] > 1 && layout::strides(tensor)[d] != want) return false;
-  return true;
-}
-
-bool is_row_major_tensor(void* tensor) {
-  std::int64_t step = 1;
-  return lies_with(tensor, [&](std::size_t d) { return std::exchange(step, step * layout::sizes(tensor)[d]); });
-}
-
-void copy_row_major(void* to, void* tensor, std::size_t item) {
-  const std::size_t rank = layout::rank(tensor), count = count_of(sizes_of(tensor));
-  const auto* from = static_cast<const char*>(layout::data(tensor, item));
-  auto* next = static_cast<char*>(to);
-  if (count == 0) return;
-  std::vector<std::int64_t> position(rank, 0);
-  const std::int64_t *sizes = layout::sizes(tensor), *strides = layout::strides(tensor);
-  const std::size_t row = rank ? static_cast<std::size_t>(sizes[rank - 1]) : 1;
-  const std::int64_t step = rank ? strides[rank - 1] * static_cast<std::int64_t>(item) : 0;
-  for (std::size_t done = 0; done < count; done += row) {
-    std::int64_t offset = 0;
-    for (std::size_t d = 0; d + 1 < rank; ++d) offset += position[d] * strides[d];
-    const char* element = from + offset * static_cast<std::int64_t>(item);
-    if (step == static_cast<std::int64_t>(item)) std::memcpy(next, element, row * item);
-    else
-      for (std::size_t i = 0; i < row; ++i) std::memcpy(next + i * item, element + static_cast<std::int64_t>(i) * step, item);
-    next += row * item;
-    for (std::size_t d = rank - 1; rank > 1 && d-- > 0;) {
-      if (++position[d] < sizes[d]) break;
-      position[d] = 0;
-    }
-  }
-}
 
 /// What Python raised, as torch's engine takes it.
 [[noreturn]] void throw_python_error() { throw std::runtime_error(text_of_exception(compat::take_exception().get())); }
@@ -118,14 +41,6 @@ auto with_python(Body body) {
     throw std::runtime_error(stop.reason());
   }
 }
-
-/// A gradient that torch gives, as a backward reads it.
-struct Tangent {
-  TangentLayout layout = TangentLayout::none;
-  void* tensor = nullptr;  // null where there is none
-  TorchRef copy;           // in row-major order, where it is needed
-  void* read() const { return copy ? copy.get() : tensor; }
-};
 
 class SegmentBody;
 
@@ -160,7 +75,7 @@ class SegmentBody final : public NodeBody {
     for (std::size_t k = 0; k < kept.size(); ++k)
       if (kept[k].version_now() != kept[k].version) throw std::runtime_error(text_of_write(k));
     std::vector<Tangent> tangents;
-    for (std::size_t k = 0; k < given.size(); ++k) tangents.push_back(tangent(made.results[k], given[k]));
+    for (std::size_t k = 0; k < given.size(); ++k) tangents.push_back(tangent_of(given[k], segment().tensors[made.results[k]]));
     const bool any = std::ranges::any_of(tangents, [](const Tangent& t) { return t.tensor != nullptr; });
     if (!any) return std::vector<TorchRef>(run.edge_count());
     try {
@@ -195,32 +110,10 @@ class SegmentBody final : public NodeBody {
                        tensor_type_name(graph.type(value).dtype), shape, kept[k].version_now(), kept[k].version, hint);
   }
 
-  Tangent tangent(std::uint32_t result, void* tensor) const {
-    Tangent made{.layout = TangentLayout::none, .tensor = tensor, .copy = {}};
-    if (!tensor) return made;
-    const TensorOutput& output = segment().tensors[result];
-    if (is_row_major_tensor(tensor)) made.layout = TangentLayout::row_major;
-    else if (lies_with(tensor, [](std::size_t) { return 0; })) made.layout = TangentLayout::one_element;
-    else if (output.varying_shape.empty() && lies_with(tensor, [&](std::size_t d) { return output.strides[d]; })) made.layout = TangentLayout::as_result;
-    else copy(made, output.dtype);
-    return made;
-  }
-
-  static void copy(Tangent& tangent, DType dtype) {
-    std::vector<std::int64_t> strides(layout::rank(tangent.tensor));
-    std::int64_t step = 1;
-    for (std::size_t d = strides.size(); d-- > 0;) strides[d] = std::exchange(step, step * std::max<std::int64_t>(layout::sizes(tangent.tensor)[d], 1));
-    void* data = nullptr;
-    tangent.copy = new_plain_tensor(*known_torch_library(), dtype, sizes_of(tangent.tensor), strides, data);
-    copy_row_major(data, tangent.tensor, size_of(dtype));
-    tangent.layout = TangentLayout::row_major;
-    ++node_counts().copied_gradients;
-  }
-
   /// Copies those that the graph reads in another order.
   void fit(std::vector<Tangent>& tangents, std::span<const TangentLayout> layouts) const {
     for (std::size_t k = 0; k < tangents.size(); ++k)
-      if (tangents[k].layout != layouts[k]) copy(tangents[k], segment().tensors[backward->node(node).results[k]].dtype);
+      if (tangents[k].layout != layouts[k]) tangents[k].copy_in_order(segment().tensors[backward->node(node).results[k]].dtype);
   }
 
   std::vector<TorchRef> run_function(const GraphFunction& function, void** data) const {
@@ -265,37 +158,6 @@ class SegmentBody final : public NodeBody {
   std::vector<TorchRef> gradients_with_history(const NodeRun& run, std::vector<Tangent>& tangents);
 };
 
-template <class Sources>
-void add_nodes_from(const std::shared_ptr<SegmentBackward>& backward, const Sources& sources, std::span<const std::int64_t> symbols) {
-  const SegmentGradients& gradients = backward->gradients();
-  for (std::size_t n = 0; n < gradients.nodes.size(); ++n) {
-    const GradientNode& made = gradients.nodes[n];
-    auto body = std::make_unique<SegmentBody>();
-    body->backward = backward;
-    body->node = n;
-    body->symbols.assign(symbols.begin(), symbols.end());
-    body->kept.reserve(made.part.kept_inputs.size() + made.kept_tensors.size());
-    for (std::uint32_t i : made.part.kept_inputs) {
-      if (backward->segment().inputs[i].kind != TensorKind::scalar) {
-        body->kept.push_back(sources.input(i));
-        continue;
-      }
-      body->scalars.resize(made.part.kept_inputs.size());
-      body->scalars[body->kept.size()] = sources.scalar(i);
-      body->kept.emplace_back();
-    }
-    for (std::uint32_t t : made.kept_tensors) body->kept.push_back(sources.tensor(t));
-    std::vector<TorchEdge> edges;
-    edges.reserve(gradients.wanted.size());
-    for (std::size_t w = 0; w < gradients.wanted.size(); ++w)
-      if (made.part.gradients[w]) edges.push_back(sources.edge(gradients.wanted[w]));
-    sources.order(edges, made);
-    SmallArray<void*, 8> results(made.results.size());
-    for (std::size_t k = 0; k < results.size(); ++k) results[k] = sources.result(made.results[k]);
-    add_native_node(std::move(body), std::move(edges), {results.data(), results.size()}, sources.metadata(n));
-  }
-}
-
 /// Hands gradients on as they are.
 class HandingBody final : public NodeBody {
  public:
@@ -308,11 +170,111 @@ class HandingBody final : public NodeBody {
   Ref apply_to_others(PyObject*, const std::vector<Ref>& given) override { return tuple_of(given); }
 };
 
+/// The nodes of a run while they are made, each after what it hands gradients to.
+template <class Sources>
+class NewNodes {
+ public:
+  NewNodes(const std::shared_ptr<SegmentBackward>& backward, const Sources& sources, std::span<const std::int64_t> symbols)
+      : backward_(backward), gradients_(backward->gradients()), sources_(sources), symbols_(symbols) {}
+
+  void add_all() {
+    for (std::size_t n = 0; n < gradients_.nodes.size(); ++n) add(n);
+  }
+
+ private:
+  void add(std::size_t n) {
+    const GradientNode& node = gradients_.nodes[n];
+    const std::size_t count = node.results.size();
+    SmallArray<void*, 8> results(count);
+    for (std::size_t k = 0; k < count; ++k) results[k] = is_unseen(node.results[k]) ? placeholder(node.results[k]) : sources_.result(node.results[k]);
+    const std::span<void* const> all(results.data(), count);
+    const std::span<GradientMetadata> metadata = sources_.metadata(n);
+    if (count == 1) return add_native_node(body(n), edges(node), all, metadata);
+    // Each has a node of its own in front: who watches one of them sees nothing of the others.
+    const TorchRef whole = native_node(body(n), edges(node), all, metadata);
+    for (std::uint32_t k = 0; k < count; ++k) {
+      if (is_unseen(node.results[k])) {
+        unseen_.push_back({node.results[k], {whole, k}});
+        continue;
+      }
+      std::vector<TorchEdge> edge;
+      edge.push_back({whole, k});
+      add_native_node(std::make_unique<HandingBody>(), std::move(edge), all.subspan(k, 1), metadata.empty() ? metadata : metadata.subspan(k, 1));
+    }
+  }
+
+  std::unique_ptr<SegmentBody> body(std::size_t n) const {
+    const GradientNode& node = gradients_.nodes[n];
+    auto body = std::make_unique<SegmentBody>();
+    body->backward = backward_;
+    body->node = n;
+    body->symbols.assign(symbols_.begin(), symbols_.end());
+    body->kept.reserve(node.part.kept_inputs.size() + node.kept_tensors.size());
+    for (std::uint32_t i : node.part.kept_inputs) {
+      if (backward_->segment().inputs[i].kind != TensorKind::scalar) {
+        body->kept.push_back(sources_.input(i));
+        continue;
+      }
+      body->scalars.resize(node.part.kept_inputs.size());
+      body->scalars[body->kept.size()] = sources_.scalar(i);
+      body->kept.emplace_back();
+    }
+    for (std::uint32_t t : node.kept_tensors) body->kept.push_back(sources_.tensor(t));
+    return body;
+  }
+
+  std::vector<TorchEdge> edges(const GradientNode& node) const {
+    std::vector<TorchEdge> edges;
+    edges.reserve(gradients_.wanted_count());
+    for (std::size_t w = 0; w < gradients_.wanted_count(); ++w) {
+      if (!node.part.gradients[w]) continue;
+      if (gradients_.is_input(w)) edges.push_back(sources_.edge(gradients_.wanted[w]));
+      else if (!gradients_.is_inner(w)) edges.push_back(sources_.outer_edge(w - gradients_.wanted.size()));
+      else if (const std::uint32_t tensor = gradients_.inner_tensor(w); is_unseen(tensor)) edges.push_back(std::ranges::find(unseen_, tensor, &Unseen::tensor)->edge);
+      else edges.push_back(sources_.inner_edge(tensor));
+    }
+    sources_.order(edges, node);
+    return edges;
+  }
+
+  bool is_unseen(std::uint32_t tensor) const { return backward_->segment().tensors[tensor].kind == TensorOutput::Kind::unseen; }
+
+  /// A tensor of its type and shape, all in one element.
+  void* placeholder(std::uint32_t tensor) {
+    const TensorOutput& output = backward_->segment().tensors[tensor];
+    const std::size_t rank = output.shape.size();
+    SmallArray<std::int64_t, 12> sizes(2 * rank);
+    if (output.varying_shape.empty()) std::ranges::copy(output.shape, sizes.data());
+    else evaluate_layout(output, symbols_, sizes.data());
+    std::fill_n(sizes.data() + rank, rank, 0);
+    void* data = nullptr;
+    return placeholders_.emplace_back(new_plain_tensor(*known_torch_library(), output.dtype, {sizes.data(), rank}, {sizes.data() + rank, rank}, data)).get();
+  }
+
+  struct Unseen {
+    std::uint32_t tensor;
+    TorchEdge edge;
+  };
+
+  const std::shared_ptr<SegmentBackward>& backward_;
+  const SegmentGradients& gradients_;
+  const Sources& sources_;
+  const std::span<const std::int64_t> symbols_;
+  std::vector<Unseen> unseen_;
+  std::vector<TorchRef> placeholders_;
+};
+
+template <class Sources>
+void add_nodes_from(const std::shared_ptr<SegmentBackward>& backward, const Sources& sources, std::span<const std::int64_t> symbols) {
+  NewNodes(backward, sources, symbols).add_all();
+}
+
 /// Of a call of the segment.
 struct CallSources {
   const std::shared_ptr<SegmentBackward>& backward;
-  PyObject* const* inputs;
-  PyObject* const* tensors;
+  const NodesOfRun& run;
+  PyObject* const* const inputs = run.inputs;
+  PyObject* const* const tensors = run.tensors;
 
   KeptMemory input(std::uint32_t i) const { return memory_of(layout::impl(inputs[i]), backward->segment().inputs[i].dtype); }
   ScalarMemory scalar(std::uint32_t i) const {
@@ -323,6 +285,11 @@ struct CallSources {
   }
   KeptMemory tensor(std::uint32_t t) const { return memory_of(layout::impl(tensors[t]), backward->segment().tensors[t].dtype); }
   TorchEdge edge(std::uint32_t i) const { return edge_of(layout::impl(inputs[i])); }
+  TorchEdge outer_edge(std::size_t) const { return {}; }  // a call has none
+  TorchEdge inner_edge(std::uint32_t t) const {
+    if (!tensors[t]) run.make_view(t);
+    return edge_of(layout::impl(tensors[t]));
+  }
   void* result(std::uint32_t t) const { return layout::impl(tensors[t]); }
   std::span<GradientMetadata> metadata(std::size_t node) const {
     const auto& results = backward->node(node).results;
@@ -340,7 +307,7 @@ struct CallSources {
     std::vector<void*> by_edge;
     for (std::size_t w = 0; w < wanted.size(); ++w)
       if (node.part.gradients[w]) by_edge.push_back(layout::impl(inputs[wanted[w]]));
-    for (std::size_t first = edges.size(); first-- > 0;) {
+    for (std::size_t first = node.order.size(); first-- > 0;) {
       const std::span rest = std::span(node.order).subspan(first);
       std::vector<TorchEdge> next;
       std::vector<void*> like;
@@ -383,10 +350,21 @@ struct AgainSources {
   }
   TorchEdge edge(std::uint32_t i) const {
     if (i >= inputs()) return edge_of(tangents[i - inputs()].tensor);
+    const std::vector<std::uint32_t>& wanted = body.backward->gradients().wanted;
+    return edge_to(static_cast<std::size_t>(std::ranges::find(wanted, i) - wanted.begin()));
+  }
+  /// They are what the node has a gradient of behind the inputs, then its result.
+  TorchEdge outer_edge(std::size_t outer) const {
+    for (std::size_t w = body.backward->gradients().wanted.size(); w < node().part.gradients.size(); ++w)
+      if (node().part.gradients[w] && outer-- == 0) return edge_to(w);
+    return run.own_edge();
+  }
+  TorchEdge edge_to(std::size_t w) const {
     std::size_t edge = 0;
-    for (std::size_t w = 0; body.backward->gradients().wanted[w] != i; ++w) edge += node().part.gradients[w].has_value();
+    for (std::size_t before = 0; before < w; ++before) edge += node().part.gradients[before].has_value();
     return run.edge(edge);
   }
+  TorchEdge inner_edge(std::uint32_t t) const { return edge_of(made[t].get()); }
   void* result(std::uint32_t t) const { return made[t].get(); }
   std::span<GradientMetadata> metadata(std::size_t) const { return {}; }
   void order(std::vector<TorchEdge>&, const GradientNode&) const {}
@@ -421,8 +399,8 @@ std::vector<TorchRef> SegmentBody::gradients_with_history(const NodeRun& run, st
 
 }  // namespace
 
-void add_native_nodes(const std::shared_ptr<SegmentBackward>& backward, PyObject* const* inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols) {
-  add_nodes_from(backward, CallSources{backward, inputs, tensors}, symbols);
+void add_native_nodes(const std::shared_ptr<SegmentBackward>& backward, const NodesOfRun& run) {
+  add_nodes_from(backward, CallSources{backward, run}, run.symbols);
 }
 
 }  // namespace tenon::python

@@ -6,6 +6,6 @@
 namespace tenon::python {
 
 /// As `add_nodes`, for a segment that is native.
-void add_native_nodes(const std::shared_ptr<SegmentBackward>& backward, PyObject* const* inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols);
+void add_native_nodes(const std::shared_ptr<SegmentBackward>& backward, const NodesOfRun& run);
 
 }  // namespace tenon::python

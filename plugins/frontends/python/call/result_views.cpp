@@ -23,7 +23,7 @@ Ref parts_of(const TensorOutput& output, PyObject* base) {
 
 }  // namespace
 
-Ref view_for(const TensorOutput& output, PyObject* viewed, std::span<const std::int64_t> symbols) {
+Ref view_for(const TensorOutput& output, PyObject* viewed, PyObject* through, std::span<const std::int64_t> symbols) {
   const Ref base_object = output.parts ? parts_of(output, viewed) : Ref::borrow(viewed);
   PyObject* base = base_object.get();
   Extents sizes, steps;
@@ -37,7 +37,7 @@ Ref view_for(const TensorOutput& output, PyObject* viewed, std::span<const std::
   const Extents &shape = varies ? sizes : output.shape, &strides = varies ? steps : output.strides;
   if (output.tensor != TensorKind::torch) return array_view(base, shape, strides, from, output.writeable);
   const auto detached = [](PyObject* tensor) { return checked(PyObject_CallMethod(tensor, "detach", nullptr)); };
-  const Ref owner = output.detached == Detached::what_it_views ? detached(base) : Ref::borrow(base);
+  const Ref owner = output.detached == Detached::what_it_views ? detached(base) : Ref::borrow(through == viewed ? base : through);
   Ref offset = checked(PyObject_CallMethod(base, "storage_offset", nullptr));
   Ref view = torch_view(*known_torch_library(), owner.get(), shape, strides, PyLong_AsLongLong(offset.get()) + from);
   return output.detached == Detached::itself ? detached(view.get()) : view;

@@ -9,7 +9,8 @@
 
 namespace tenon::python {
 
-/// A view of `base`, in the layout of the output at these values of the graph's symbols. Throws PythonError.
-Ref view_for(const TensorOutput& output, PyObject* base, std::span<const std::int64_t> symbols);
+/// A view of `viewed`, in the layout of the output at these values of the graph's symbols. `through`: the view that it is made of, or `viewed`. Throws
+/// PythonError.
+Ref view_for(const TensorOutput& output, PyObject* viewed, PyObject* through, std::span<const std::int64_t> symbols);
 
 }  // namespace tenon::python

@@ -99,10 +99,10 @@ SegmentBackward::Again& SegmentBackward::again(std::size_t node, const std::vect
   return *nodes_[node]->agains.emplace_back(std::move(made));
 }
 
-void add_nodes(const std::shared_ptr<SegmentBackward>& backward, PyObject* const* inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols) {
+void add_nodes(const std::shared_ptr<SegmentBackward>& backward, const NodesOfRun& run) {
   node_counts().nodes += static_cast<std::int64_t>(backward->gradients().nodes.size());
-  if (backward->is_native()) add_native_nodes(backward, inputs, tensors, symbols);
-  else add_function_nodes(backward, inputs, tensors, symbols);
+  if (backward->is_native()) add_native_nodes(backward, run);
+  else add_function_nodes(backward, run);
 }
 
 }  // namespace tenon::python

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -15,7 +16,7 @@ namespace tenon::python {
 /// What a run of the engine asks of a node.
 struct BackwardRequest {
   std::vector<TangentLayout> tangents;  // by result of the node
-  std::vector<bool> asked;              // by wanted input of the segment
+  std::vector<bool> asked;              // by wanted value of the segment
   friend bool operator==(const BackwardRequest&, const BackwardRequest&) = default;
 };
 
@@ -35,7 +36,7 @@ class SegmentBackward {
   struct Function {
     BackwardRequest request;
     GraphFunction function;
-    std::vector<std::optional<std::uint32_t>> gradients;  // by wanted input: which of its tensors
+    std::vector<std::optional<std::uint32_t>> gradients;  // by wanted value: which of its tensors
   };
   /// The graph that a request runs, compiled; null where it was not asked for before. Needs no GIL.
   const Function* known(std::size_t node, const BackwardRequest& request);
@@ -77,8 +78,16 @@ struct NodeCounts {
 };
 NodeCounts& node_counts();
 
-/// Makes the results of a run that require grad results of nodes of torch's autograd graph. `inputs` by graph input, `tensors` by
-/// CapturedGraph::tensors. Throws PythonError.
-void add_nodes(const std::shared_ptr<SegmentBackward>& backward, PyObject* const* inputs, PyObject* const* tensors, std::span<const std::int64_t> symbols);
+/// The run whose results become those of nodes.
+struct NodesOfRun {
+  PyObject* const* inputs;   // by graph input
+  PyObject* const* tensors;  // by CapturedGraph::tensors; null for views that are still to be made
+  std::span<const std::int64_t> symbols;
+  std::function<void(std::uint32_t)> make_view;  // of what has its node; sets the tensor. Throws PythonError
+  PyObject* const* outer = nullptr;              // by outer value: what has its node
+};
+
+/// Makes the results of a run that require grad results of nodes of torch's autograd graph. Throws PythonError.
+void add_nodes(const std::shared_ptr<SegmentBackward>& backward, const NodesOfRun& run);
 
 }  // namespace tenon::python

@@ -32,6 +32,7 @@ struct TensorOutput {
     number,      // an int: the value of `varying_shape[0]`
     tape_float,  // a float: step `index` of the tape in `CapturedGraph::numbers`
     given,       // of gradients of gradients: given as input `index`, and no result
+    unseen,      // of gradients: a value that only nodes know, between two of them; nothing is made of it
   };
   Kind kind = Kind::fresh;
   TensorKind tensor = TensorKind::torch;
@@ -48,6 +49,7 @@ struct TensorOutput {
   std::int64_t offset = 0;  // views: from the first element of what is viewed
   ir::ValueId value;        // what it holds, views too; none where no value of the graph does
   bool parts = false;       // views: the elements are parts of the complex ones that are viewed, and counted as such
+  std::optional<std::uint32_t> through;  // views: `CapturedGraph::tensors` from which they are made, a view of the same
   Detached detached = Detached::no;  // views
   bool untracked = false;            // views: made where grad mode was off
   std::uint32_t writes = 0; // fresh and crossed torch tensors: what eager execution leaves in `_version`

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/rewrite/differentiated.h"
+#include "core/rewrite/gradient_sections.h"
 #include "python/graph/captured_graph.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
@@ -103,19 +104,22 @@ std::uint32_t tensor_of_output(const CapturedGraph& captured, std::uint32_t outp
 }
 
 /// The inputs with a gradient, by number among them: what the forward reads first has its gradient last; those of one node come in its order.
-std::vector<std::uint32_t> order_of_gradients(const ir::Graph& forward, std::span<const std::uint32_t> wanted, const rewrite::BackwardGraph& part) {
+std::vector<std::uint32_t> order_of_gradients(const ir::Graph& forward, std::span<const ir::ValueId> wanted, const rewrite::BackwardGraph& part) {
   struct Read {
     std::ptrdiff_t node, operand;
     std::uint32_t number;
   };
+  std::vector<ir::ValueId> results, ends;
+  for (const rewrite::BackwardGraph::Result& result : part.results) results.push_back(result.value);
+  for (std::size_t w = 0; w < wanted.size(); ++w)
+    if (part.gradients[w]) ends.push_back(wanted[w]);
   std::vector<Read> first_reads;
-  const auto nodes = forward.nodes();
-  for (std::size_t w = 0; w < wanted.size(); ++w) {
-    if (!part.gradients[w]) continue;
-    const ir::ValueId input = forward.inputs()[wanted[w]];
-    const auto place_in = [&](NodeId id) { return std::ranges::find(forward.node(id).operands, input) - forward.node(id).operands.begin(); };
-    const auto reader = std::ranges::find_if(nodes, [&](NodeId id) { return place_in(id) < std::ssize(forward.node(id).operands); });
-    first_reads.push_back({reader - nodes.begin(), reader == nodes.end() ? 0 : place_in(*reader), static_cast<std::uint32_t>(first_reads.size())});
+  const std::vector<NodeId> nodes = rewrite::nodes_between(forward, results, ends, rewrite::stops_at(forward, ends));  // the last first
+  for (ir::ValueId value : ends) {
+    if (forward.value(value).kind != ir::ValueKind::input) break;  // inner values, whose nodes come later
+    const auto place_in = [&](NodeId id) { return std::ranges::find(forward.node(id).operands, value) - forward.node(id).operands.begin(); };
+    const auto reader = std::find_if(nodes.rbegin(), nodes.rend(), [&](NodeId id) { return place_in(id) < std::ssize(forward.node(id).operands); });
+    first_reads.push_back({reader - nodes.rbegin(), reader == nodes.rend() ? 0 : place_in(*reader), static_cast<std::uint32_t>(first_reads.size())});
   }
   std::ranges::sort(first_reads, [](const Read& a, const Read& b) { return std::tie(b.node, a.operand) < std::tie(a.node, b.operand); });
   std::vector<std::uint32_t> order;
@@ -123,8 +127,16 @@ std::vector<std::uint32_t> order_of_gradients(const ir::Graph& forward, std::spa
   return order;
 }
 
+/// The order in which the dimensions of the gradient of what is wanted lie.
+std::vector<std::int64_t> order_of_gradient(const CapturedGraph& captured, const SegmentGradients& gradients, std::size_t w) {
+  if (gradients.is_input(w)) return order_of_gradient(captured.inputs[gradients.wanted[w]]);
+  if (!gradients.is_inner(w)) return {};
+  const TensorOutput& tensor = captured.tensors[gradients.inner_tensor(w)];
+  return tensor.varying_shape.empty() ? order_of_gradient(made_spec(tensor.dtype, tensor.shape, tensor.strides)) : std::vector<std::int64_t>();
+}
+
 /// A graph of gradients as it is run.
-GradientGraph captured_gradients(const CapturedGraph& captured, const GradientNode& node, std::span<const std::uint32_t> wanted, rewrite::BackwardGraph part,
+GradientGraph captured_gradients(const CapturedGraph& captured, const SegmentGradients& gradients, const GradientNode& node, rewrite::BackwardGraph part,
                                  std::span<const TangentLayout> tangents) {
   auto made = std::make_shared<CapturedGraph>();
   made->numbers = captured.numbers;
@@ -145,20 +157,32 @@ GradientGraph captured_gradients(const CapturedGraph& captured, const GradientNo
     if (strides) part.graph.set_strides(next_input(), *strides);
     made->inputs.push_back(std::move(spec));
   }
-  for (std::size_t w = 0; w < wanted.size(); ++w)
+  for (std::size_t w = 0; w < gradients.wanted_count(); ++w)
     if (const auto output = part.gradients[w])
-      made->tensors.push_back(fresh_tensor(captured, part.graph.type(part.graph.outputs()[*output].value), *output, order_of_gradient(captured.inputs[wanted[w]])));
+      made->tensors.push_back(fresh_tensor(captured, part.graph.type(part.graph.outputs()[*output].value), *output, order_of_gradient(captured, gradients, w)));
   set_graph(*made, std::move(part.graph));
   return {std::move(made), std::move(part.gradients)};
 }
 
-GradientNode node_of(const CapturedGraph& captured, const ir::Graph& forward, std::span<const std::uint32_t> wanted, rewrite::BackwardGraph part) {
+/// A value that only nodes know.
+std::uint32_t add_unseen(CapturedGraph& captured, const ir::Graph& forward, ir::ValueId value) {
+  const auto known = std::ranges::find_if(captured.tensors, [&](const TensorOutput& t) { return t.kind == TensorOutput::Kind::unseen && t.value == value; });
+  if (known != captured.tensors.end()) return static_cast<std::uint32_t>(known - captured.tensors.begin());
+  TensorOutput tensor = fresh_tensor(captured, forward.type(value), 0);
+  tensor.kind = TensorOutput::Kind::unseen;
+  tensor.value = value;
+  captured.tensors.push_back(std::move(tensor));
+  return static_cast<std::uint32_t>(captured.tensors.size() - 1);
+}
+
+GradientNode node_of(CapturedGraph& captured, const SegmentGradients& gradients, rewrite::BackwardGraph part) {
   GradientNode node;
-  node.order = order_of_gradients(forward, wanted, part);
-  for (std::uint32_t o : part.outputs) node.results.push_back(tensor_of_output(captured, o));
+  node.order = order_of_gradients(gradients.forward, gradients.values, part);
+  for (const rewrite::BackwardGraph::Result& result : part.results)
+    node.results.push_back(result.output ? tensor_of_output(captured, *result.output) : add_unseen(captured, gradients.forward, result.value));
   for (std::uint32_t o : part.kept_outputs) node.kept_tensors.push_back(tensor_of_output(captured, o));
-  node.part = {.graph = {}, .outputs = part.outputs, .kept_inputs = part.kept_inputs, .kept_outputs = part.kept_outputs, .gradients = part.gradients};
-  node.whole = captured_gradients(captured, node, wanted, std::move(part), std::vector<TangentLayout>(node.results.size(), TangentLayout::row_major));
+  node.part = {.graph = {}, .results = part.results, .kept_inputs = part.kept_inputs, .kept_outputs = part.kept_outputs, .gradients = part.gradients};
+  node.whole = captured_gradients(captured, gradients, node, std::move(part), std::vector<TangentLayout>(node.results.size(), TangentLayout::row_major));
   return node;
 }
 
@@ -179,7 +203,30 @@ std::vector<bool> cheapest_to_keep(const rewrite::KeepNetwork& network) {
   return {kept.begin(), kept.end()};
 }
 
-std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured) {
+/// Results that are made as views of other results, or of inputs, with a history of their own.
+struct TrackedViews {
+  std::vector<rewrite::ViewOfResult> views;
+  std::vector<std::uint32_t> tensors;
+};
+
+TrackedViews tracked_views(const CapturedGraph& captured) {
+  TrackedViews found;
+  const ir::Graph& graph = captured.recording->graph;
+  for (std::uint32_t t = 0; t < captured.tensors.size(); ++t) {
+    const TensorOutput& tensor = captured.tensors[t];
+    const bool of_input = tensor.kind == TensorOutput::Kind::input_view;
+    if (!tensor.requires_grad || tensor.spent || (!of_input && tensor.kind != TensorOutput::Kind::fresh_view) || tensor.value == ir::ValueId()) continue;
+    if (graph.value(tensor.value).kind != ir::ValueKind::result) continue;
+    const TensorOutput* whole = of_input ? nullptr : &captured.tensors[tensor.index];
+    if (whole && (whole->spent || !whole->requires_grad)) continue;
+    found.views.push_back({tensor.value, whole ? std::optional(whole->index) : std::nullopt});
+    found.tensors.push_back(t);
+  }
+  return found;
+}
+
+/// `outer`: values inside the graph that are wanted.
+std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::span<const ir::ValueId> outer = {}) {
   std::vector<std::uint32_t> outputs;
   for (const TensorOutput& tensor : captured.tensors)
     if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad && !tensor.spent) outputs.push_back(tensor.index);
@@ -189,9 +236,14 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured) {
   auto made = std::make_shared<SegmentGradients>();
   for (std::uint32_t i = 0; i < captured.inputs.size(); ++i)
     if (captured.inputs[i].requires_grad) made->wanted.push_back(i);
+  std::vector<ir::ValueId> wanted;
+  for (std::uint32_t i : made->wanted) wanted.push_back(captured.recording->graph.inputs()[i]);
+  wanted.insert(wanted.end(), outer.begin(), outer.end());
+  made->outer = outer.size();
+  const TrackedViews views = tracked_views(captured);
   rewrite::DifferentiatedGraph parts;
   try {
-    parts = rewrite::with_backwards(captured.recording->graph, outputs, made->wanted, cheapest_to_keep);
+    parts = rewrite::with_backwards(captured.recording->graph, outputs, wanted, cheapest_to_keep, views.views);
   } catch (const Exception& failure) {
     throw GraphBreak(fmt::format("no gradient: {}", failure.what()));
   }
@@ -201,8 +253,15 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured) {
   require_values(parts.forward, captured.assumptions);
   for (std::size_t o = captured.recording->graph.outputs().size(); o < parts.forward.outputs().size(); ++o)
     captured.tensors.push_back(fresh_tensor(captured, parts.forward.type(parts.forward.outputs()[o].value), o));
-  for (rewrite::BackwardGraph& part : parts.backwards) made->nodes.push_back(node_of(captured, parts.forward, made->wanted, std::move(part)));
   made->forward = std::move(parts.forward);
+  made->values = std::move(parts.wanted);
+  for (std::size_t i = 0; i < parts.inner.size(); ++i) {
+    const rewrite::InnerValue& inner = parts.inner[i];
+    made->inner.push_back(inner.output ? tensor_of_output(captured, *inner.output)
+                          : inner.view ? views.tensors[*inner.view]
+                                       : add_unseen(captured, made->forward, made->values[wanted.size() + i]));
+  }
+  for (rewrite::BackwardGraph& part : parts.backwards) made->nodes.push_back(node_of(captured, *made, std::move(part)));
   return made;
 }
 
@@ -230,30 +289,34 @@ void give_kept_tensors(CapturedGraph& captured, SegmentGradients& gradients, con
 
 }  // namespace
 
+bool has_outer_result(const GradientNode& node) { return node.results.size() == 1 && std::ranges::find(node.kept_tensors, node.results[0]) != node.kept_tensors.end(); }
+
 void add_gradients(CapturedGraph& captured) { captured.gradients = made_gradients(captured); }
 
 GradientGraph gradients_of(const CapturedGraph& captured, const GradientNode& node, std::span<const TangentLayout> tangents, const std::vector<bool>& asked) {
   std::vector<bool> given;
   for (TangentLayout t : tangents) given.push_back(t != TangentLayout::none);
   const SegmentGradients& gradients = *captured.gradients;
-  return captured_gradients(captured, node, gradients.wanted, rewrite::part_of(gradients.forward, node.part, gradients.wanted, given, asked), tangents);
+  return captured_gradients(captured, gradients, node, rewrite::part_of(gradients.forward, node.part, gradients.values, given, asked), tangents);
 }
 
 std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& captured, const GradientNode& node, const std::vector<bool>& given) {
-  const std::vector<std::uint32_t>& wanted = captured.gradients->wanted;
+  const SegmentGradients& gradients = *captured.gradients;
   auto made = std::make_shared<CapturedGraph>();
   made->numbers = captured.numbers;
-  const auto inputs = static_cast<std::ptrdiff_t>(captured.gradients->forward.inputs().size());  // behind them may be what was kept
+  std::vector<ir::ValueId> outer;
+  const auto inputs = static_cast<std::ptrdiff_t>(gradients.forward.inputs().size());  // behind them may be what was kept
   made->inputs.assign(captured.inputs.begin(), captured.inputs.begin() + inputs);
-  for (std::size_t w = 0; w < wanted.size(); ++w) made->inputs[wanted[w]].requires_grad = node.part.gradients[w].has_value();
+  for (std::size_t w = 0; w < gradients.wanted.size(); ++w) made->inputs[gradients.wanted[w]].requires_grad = node.part.gradients[w].has_value();
   for (std::size_t k = 0; k < given.size(); ++k) made->inputs.emplace_back(spec_of_gradient(captured.tensors[node.results[k]])).requires_grad = given[k];
   try {
-    ir::Graph graph = rewrite::gradients_anew(captured.gradients->forward, node.part, wanted, given);
+    ir::Graph graph = rewrite::gradients_anew(gradients.forward, node.part, gradients.values, given);
     std::uint32_t output = 0;
-    for (std::size_t w = 0; w < wanted.size(); ++w) {
+    for (std::size_t w = 0; w < gradients.wanted_count(); ++w) {
       if (!node.part.gradients[w]) continue;
-      made->tensors.emplace_back(fresh_tensor(captured, graph.type(graph.outputs()[output].value), output, order_of_gradient(captured.inputs[wanted[w]]))).requires_grad = true;
+      made->tensors.emplace_back(fresh_tensor(captured, graph.type(graph.outputs()[output].value), output, order_of_gradient(captured, gradients, w))).requires_grad = true;
       ++output;
+      if (!gradients.is_input(w)) outer.push_back(gradients.values[w]);
     }
     for (std::uint32_t t : node.kept_tensors) {
       TensorOutput& kept = made->tensors.emplace_back(captured.tensors[t]);
@@ -265,9 +328,10 @@ std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& cap
   } catch (const Exception& failure) {
     throw GraphBreak(fmt::format("no gradient of the gradient: {}", failure.what()));
   }
-  const std::shared_ptr<SegmentGradients> gradients = made_gradients(*made);
-  give_kept_tensors(*made, *gradients, node);
-  made->gradients = gradients;
+  if (has_outer_result(node)) outer.push_back(node.part.results[0].value);
+  const std::shared_ptr<SegmentGradients> again = made_gradients(*made, outer);
+  give_kept_tensors(*made, *again, node);
+  made->gradients = again;
   return made;
 }
 

@@ -228,19 +228,17 @@ TorchEdge NodeRun::edge(std::size_t index) const {
   const Edge& edge = static_cast<Node*>(node_)->edges.first[index];
   return {TorchRef::borrow(edge.node), edge.result};
 }
-TorchRef native_node(std::unique_ptr<NodeBody> body, std::vector<TorchEdge> edges, std::span<void* const> like) {
+TorchRef native_node(std::unique_ptr<NodeBody> body, std::vector<TorchEdge> edges, std::span<void* const> like, std::span<GradientMetadata> known) {
   Node* node = new_node(std::move(body), edges);
   TorchRef made = TorchRef::steal(node);
-  for (void* tensor : like) add_metadata(node, tensor, nullptr);
+  for (std::size_t i = 0; i < like.size(); ++i) add_metadata(node, like[i], known.empty() ? nullptr : &known[i]);
   return made;
 }
 
 void add_native_node(std::unique_ptr<NodeBody> body, std::vector<TorchEdge> edges, std::span<void* const> results, std::span<GradientMetadata> known) {
-  Node* node = new_node(std::move(body), edges);
-  TorchRef made = TorchRef::steal(node);
+  const TorchRef made = native_node(std::move(body), std::move(edges), results, known);
   for (std::size_t i = 0; i < results.size(); ++i) {
     void* tensor = results[i];
-    add_metadata(node, tensor, known.empty() ? nullptr : &known[i]);
     if (layout::autograd_meta(tensor)) {  // a view
       Edge edge{TorchRef(made).release(), static_cast<std::uint32_t>(i)};
       functions.set_gradient_edge(&tensor, &edge);

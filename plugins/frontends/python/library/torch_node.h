@@ -35,6 +35,8 @@ class NodeRun {
   bool records() const;
   std::size_t edge_count() const;
   TorchEdge edge(std::size_t index) const;
+  /// That of its only result.
+  TorchEdge own_edge() const { return {TorchRef::borrow(node_), 0}; }
 
  private:
   void* node_;
@@ -64,7 +66,7 @@ struct GradientMetadata {
 /// Makes tensors the results of a node. `known`: by result, or empty; filled by the first.
 void add_native_node(std::unique_ptr<NodeBody> body, std::vector<TorchEdge> edges, std::span<void* const> results, std::span<GradientMetadata> known = {});
 /// The same without results: `like` have the types and shapes of the gradients that it takes.
-TorchRef native_node(std::unique_ptr<NodeBody> body, std::vector<TorchEdge> edges, std::span<void* const> like);
+TorchRef native_node(std::unique_ptr<NodeBody> body, std::vector<TorchEdge> edges, std::span<void* const> like, std::span<GradientMetadata> known = {});
 
 /// Whether the program has hooks for what nodes keep. Throws PythonError.
 bool are_kept_tensors_hooked();

@@ -173,6 +173,17 @@ ir::ValueId RecordedOutputs::value_of_view(Index index) {
   }
 }
 
+/// The view that is an output and that this one was made of: torch's history of one goes through the other.
+std::optional<RecordedOutputs::Index> RecordedOutputs::viewed_output(Index index) const {
+  if (!stand_ins_[index].requires_grad || stand_ins_[index].detached != Detached::no) return std::nullopt;
+  for (auto at = stand_ins_[index].viewed; at; at = stand_ins_[*at].viewed) {
+    const StandIn& s = stand_ins_[*at];
+    if (!s.viewed || !s.requires_grad || s.detached != Detached::no || s.crossed) return std::nullopt;
+    if (numbers_.contains(s.object.get())) return at;
+  }
+  return std::nullopt;
+}
+
 /// The libraries make it from the object whose memory it has, as the program did.
 std::uint32_t RecordedOutputs::crossed_output(Index index, CapturedGraph& captured) {
   if (auto made = made_.find(index); made != made_.end()) return made->second;
@@ -211,6 +222,7 @@ std::uint32_t RecordedOutputs::tensor_output(Index index, CapturedGraph& capture
   else vary_view(output, s, base);
   output.kind = base.input ? TensorOutput::Kind::input_view : TensorOutput::Kind::fresh_view;
   output.index = base.input ? *base.input : base.crossed ? crossed_output(first, captured) : parts ? parts_output(first, captured) : fresh_output(first, captured);
+  if (const auto viewed = viewed_output(index)) output.through = tensor_output(*viewed, captured);
   captured.tensors.push_back(std::move(output));
   const auto slot = static_cast<std::uint32_t>(captured.tensors.size() - 1);
   made_.emplace(index, slot);

@@ -83,15 +83,52 @@ class HandOn(torch.autograd.Function):
         return gradients
 
 
-def add_node(call, kept, results, order, *inputs):
-    """Makes the results those of one node. `order`: in which torch would come by the gradients of the inputs."""
-    if any(x._backward_hooks or x._post_accumulate_grad_hooks for x in inputs):  # whoever looks sees them come one after the other
+class Leading(torch.autograd.Function):
+    """Makes a tensor the result of what gave another one."""
+
+    @staticmethod
+    def forward(ctx, results, node):
+        return results
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, gradient
+
+
+_apply_leading = torch._C._FunctionBase.__dict__["apply"].__get__(None, Leading)
+
+
+def _placeholder(like):
+    """A tensor of its type and shape, all in one element."""
+    return torch.empty_strided(like.shape, (0,) * like.dim(), dtype=like.dtype)
+
+
+def leading_to(tensor):
+    """A tensor whose gradient that of `tensor` is, as it is now: whatever is written to `tensor` later."""
+    leading = _placeholder(tensor)
+    _apply_leading((leading,), tensor)
+    return leading
+
+
+def add_node(call, kept, results, unseen, order, *inputs):
+    """Makes the results those of one node. `unseen`: by result, whether only nodes know it. `order`: in which torch would come by the gradients
+    of the inputs that are leaves for all the segment knows; others come behind them."""
+    leaves = inputs[: len(order)]
+    if any(x._backward_hooks or x._post_accumulate_grad_hooks for x in leaves):  # whoever looks sees them come one after the other
         inputs = list(inputs)
         for first in range(len(order) - 1, -1, -1):
             rest = order[first:]
             for at, x in zip(rest, HandOn.apply(*(inputs[at] for at in rest))):
                 inputs[at] = x
-    _apply(call, kept, results, *inputs)
+    if len(results) == 1:
+        _apply(call, kept, results, *inputs)
+        return
+    # Each has a node of its own in front: who watches one of them sees nothing of the others.
+    nodes = tuple(result if alone else _placeholder(result) for result, alone in zip(results, unseen))
+    _apply(call, kept, nodes, *inputs)
+    for result, node in zip(results, nodes):
+        if result is not node:
+            _apply_leading((result,), node)
 
 
 class Spent(torch.autograd.Function):

@@ -179,6 +179,21 @@ void History::note_call(PyObject* results, Index first, std::size_t first_node) 
   rewrite::expand_last(core_.graph, first_node, [this](ir::ValueId from, ir::ValueId to) { move_value(from, to); });
   note_tracked(first_node);
   note_results(results, first);
+  for (auto index = first; index < core_.stand_ins.size(); ++index) give_value_of_its_own(index, first_node);
+}
+
+/// torch has a node for a tensor that has the elements of another one: what is computed from it is computed from that node. So has each of several views
+/// that one call gives: gradients end at one of them while they go through others.
+void History::give_value_of_its_own(Index index, std::size_t first_node) {
+  StandIn& s = core_.stand_ins[index];
+  if (!s.requires_grad || s.kind != TensorKind::torch || s.detached != Detached::no || core_.is_late(s.value)) return;
+  const ir::Value& value = core_.graph.value(s.value);
+  const auto made = core_.graph.nodes().subspan(std::min(first_node, core_.graph.nodes().size()));
+  const bool is_new = value.kind == ir::ValueKind::result && std::ranges::find(made, value.node) != made.end();
+  if (is_new && !(s.viewed && core_.graph.node(value.node).results.size() > 1)) return;
+  const ir::ValueId before = s.value;
+  s.value = s.viewed ? core_.builder.one("reshape", {before}, {{"shape", core_.graph.type(before).shape}}) : core_.builder.one("clone", {before});
+  if (s.viewed && s.path) s.path->push_back({core_.graph.value(s.value).node, 0});
 }
 
 void History::note_tracked(std::size_t first_node) {

@@ -93,6 +93,7 @@ class History {
   void note_write(Index target);
 
  private:
+  void give_value_of_its_own(Index index, std::size_t first_node);
   bool depends(ir::ValueId value);
   bool depends_now(ir::ValueId value) const;
   ir::ValueId root(Index leaf, ir::ValueId value);
