@@ -252,3 +252,18 @@ def test_accumulations_that_overflow_on_the_way(fn, dtype):
     with pytest.warns(RuntimeWarning, match="overflow"):
         got = tenon.compile(lambda x: fn(x))(x)
     assert np.array_equal(got, want)
+
+
+@pytest.mark.parametrize("fn", [
+    lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: -a, lambda a, b: abs(a), lambda a, b: a // b, lambda a, b: (1 - a, 3 * a, a + 1),
+    lambda a, b: (np.array(a) + np.array(a), np.add(a, b), a << 2, a ** 2), lambda a, b: np.array([a, b])[0] * b,
+], ids=["add", "sub", "mul", "neg", "abs", "floor_divide", "numbers", "arrays", "element"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_integer_scalars_that_overflow_warn_and_arrays_do_not(fn, dtype):
+    most, least = np.iinfo(dtype).max, np.iinfo(dtype).min
+    compiled = tenon.compile(fn)
+    for a, b in ((5, 3), (most, 1), (least, most), (least, max(-1, least)), (most, most), (2, 9)):
+        a, b = np.array([a, b], dtype)
+        (warned, want), (warned_too, got) = messages(fn, a, b), messages(compiled, a, b)
+        np.testing.assert_equal(got, want)
+        assert warned_too == warned

@@ -17,6 +17,8 @@ namespace {
 using ir::ValueId;
 
 bool divides(std::string_view op) { return op == "floor_divide" || op == "trunc_divide" || op == "remainder" || op == "fmod"; }
+/// Whether NumPy looks for overflow where it computes this of integer scalars.
+bool overflows_with_scalars(std::string_view op) { return op == "add" || op == "sub" || op == "mul" || op == "neg" || op == "abs" || op == "floor_divide"; }
 bool is_logarithm(std::string_view op) { return op == "log" || op == "log2" || op == "log10" || op == "log1p"; }
 
 /// Whether an instruction calculates with floats: what only loads, chooses or converts integers sets no flag.
@@ -41,8 +43,8 @@ class AlarmBuilder {
   AlarmBuilder(ir::Graph& graph, const FloatErrors& without_flags)
       : graph_(graph), builder_(graph), without_flags_(without_flags), read_(read_values(graph)), folded_(graph.value_capacity(), false) {}
 
-  /// `ignored`: what the node says nothing of.
-  void watch(ir::NodeId id, const FloatErrors& ignored) {
+  void watch(ir::NodeId id, const ErrorHandling& handling) {
+    const FloatErrors& ignored = handling.ignored;  // what the node says nothing of
     const ir::Node node = graph_.node(id);  // nodes are added
     const bool folded = note_folded(node);
     if (node.results.size() != 1) {
@@ -52,6 +54,7 @@ class AlarmBuilder {
       return;
     }
     const ir::Type result = graph_.type(node.results[0]);
+    if (handling.of_scalars && is_int(result.dtype) && overflows_with_scalars(node.op) && !ignored.over) watch_integers(node, result.dtype);
     if (divides(node.op) && is_int(result.dtype)) {
       if (!ignored.divide) watch_divisor(node.operands[1]);
       return;
@@ -135,6 +138,21 @@ class AlarmBuilder {
     add(builder_.one("eq", {divisor, builder_.literal(ir::Dim(0))}));
   }
 
+  /// Whether the result may lie outside of the dtype: computed in float64, and where that rounds, with room for it.
+  void watch_integers(const ir::Node& node, DType dtype) {
+    if (!is_signed_int(dtype) && node.op == "sub") return add(builder_.one("lt", {in_dtype(node.operands[0], dtype), in_dtype(node.operands[1], dtype)}));
+    std::vector<ValueId> wide;
+    for (ValueId operand : node.operands) wide.push_back(in_dtype(operand, DType::f64));
+    const ValueId exact = builder_.one(node.op == "floor_divide" ? "div" : node.op, wide);
+    const int bits = static_cast<int>(size_of(dtype)) * 8 - (is_signed_int(dtype) ? 1 : 0);
+    const double end = std::ldexp(1.0, bits), room = bits < 53 ? 0 : std::ldexp(1.0, bits - 51);
+    const ValueId above = builder_.one("gt", {exact, builder_.literal(is_signed_int(dtype) ? (bits < 53 ? -end - 1.0 : -end + room) : -1.0)});
+    const ValueId below = builder_.one("lt", {exact, builder_.literal(end - room)});
+    add(builder_.one("logical_not", {builder_.one("logical_and", {above, below})}));
+  }
+
+  ValueId in_dtype(ValueId value, DType dtype) { return graph_.value(value).kind == ir::ValueKind::literal ? value : builder_.cast(value, dtype); }
+
   void watch_cast(ValueId from, DType to) {
     if (!is_float(graph_.type(from).dtype) || !is_int(to)) return;
     const int bits = static_cast<int>(size_of(to)) * 8 - (is_signed_int(to) ? 1 : 0);
@@ -161,8 +179,9 @@ class AlarmBuilder {
 MetErrors errors_that_may_be_met(const ir::Graph& graph, const ErrorHandlings& handlings) {
   MetErrors met;
   for (ir::NodeId id : graph.nodes()) {
-    if (!divides(graph.node(id).op) && !meets_float_errors(graph, id)) continue;
     const ErrorHandling& handling = handlings.of(id);
+    const std::string& op = graph.node(id).op;
+    if (!divides(op) && !(handling.of_scalars && overflows_with_scalars(op)) && !meets_float_errors(graph, id)) continue;
     met.ignored = met.ignored | handling.ignored;
     met.heard = met.heard | handling.heard;
     met.any |= (FloatErrors{true, true, false, true} - handling.ignored).any();
@@ -175,7 +194,7 @@ std::optional<ValueId> add_error_alarm(ir::Graph& graph, const ErrorHandlings& h
   if (!handlings.empty()) without_flags = errors_that_may_be_met(graph, handlings).ignored - FloatErrors{.under = true};
   AlarmBuilder builder(graph, without_flags);
   const std::vector<ir::NodeId> nodes(graph.nodes().begin(), graph.nodes().end());
-  for (ir::NodeId node : nodes) builder.watch(node, handlings.of(node).ignored);
+  for (ir::NodeId node : nodes) builder.watch(node, handlings.of(node));
   return builder.alarm();
 }
 

@@ -57,6 +57,13 @@ void ErrorHandlings::leave(const ir::Graph& graph) {
   outer_.pop_back();
 }
 
+ErrorHandlings::OnScalars::OnScalars(ErrorHandlings& handlings, const ir::Graph& graph) : handlings_(handlings), graph_(graph) {
+  handlings.outer_.push_back(handlings.now());
+  ErrorHandling inner = handlings.outer_.back();
+  inner.of_scalars = true;
+  handlings.changes_.emplace_back(graph.node_capacity(), inner);
+}
+
 void ErrorHandlings::always_hear(const ir::Graph& graph, bool heard) {
   if (heard) {
     outer_.push_back(now());

@@ -13,6 +13,7 @@ namespace tenon::python {
 /// What is said of which kinds of error. Of a kind in neither set, what the calling context says.
 struct ErrorHandling {
   FloatErrors ignored, heard;
+  bool of_scalars = false;  // an operator on scalars of NumPy, whose integers overflow with a warning where those of arrays wrap around silently
 
   bool any() const { return ignored.any() || heard.any(); }
   bool operator==(const ErrorHandling&) const = default;
@@ -31,6 +32,18 @@ class ErrorHandlings {
   void leave(const ir::Graph& graph);
   /// Nodes that are added from now on, until the same is done without `heard`, stand for warnings that NumPy issues whatever np.errstate says.
   void always_hear(const ir::Graph& graph, bool heard);
+  /// Nodes that are added meanwhile are an operator on scalars of NumPy.
+  class OnScalars {
+   public:
+    OnScalars(ErrorHandlings& handlings, const ir::Graph& graph);
+    ~OnScalars() { handlings_.leave(graph_); }
+    OnScalars(const OnScalars&) = delete;
+    OnScalars& operator=(const OnScalars&) = delete;
+
+   private:
+    ErrorHandlings& handlings_;
+    const ir::Graph& graph_;
+  };
   const ErrorHandling& now() const;
   const ErrorHandling& of(ir::NodeId node) const;
   /// Whether all nodes are as the calling context has it.

@@ -154,6 +154,18 @@ Recorder::Pieces TensorRecorder::pieces_of(PyObject* callable) {
                                                        : Pieces::none;
 }
 
+Ref TensorRecorder::call_operator(PyObject* ufunc, PyObject* args) {
+  bool integers = true;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+    PyObject* operand = PyTuple_GET_ITEM(args, i);
+    const auto index = core_.stand_ins.find(operand);
+    integers &= index ? core_.stand_ins[*index].kind == TensorKind::scalar && is_int(core_.stand_ins[*index].dtype) : PyLong_Check(operand) || is_symbolic_int(operand) || PyArray_IsScalar(operand, Integer);
+  }
+  if (!integers) return call(ufunc, args, nullptr);
+  const ErrorHandlings::OnScalars scope(core_.error_handlings, core_.graph);
+  return call(ufunc, args, nullptr);
+}
+
 Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   callable = unwrapped_array_method(callable);
   const ForeignFunction& function = foreign_function(callable);

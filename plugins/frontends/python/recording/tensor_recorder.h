@@ -84,6 +84,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   [[noreturn]] void need_text(PyObject* text, const char* use) override { python::need_text(core_.symbols, text, use); }
 
   // tensors
+  Ref call_operator(PyObject* ufunc, PyObject* args) override;
   Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) override;
   std::size_t recorded() const override { return core_.graph.nodes().size(); }
   Ref length(PyObject* stand_in) override { return metadata_.length(stand_in); }

@@ -18,6 +18,10 @@ PyObject* record(PyObject* callable, const Ref& args, PyObject* kwargs = nullptr
   return guarded([&] { return StandInUses::active().call(callable, args.get(), kwargs); });
 }
 
+PyObject* record_operator(PyObject* ufunc, const Ref& args) {
+  return guarded([&] { return StandInUses::active().call_operator(ufunc, args.get()); });
+}
+
 /// A function of the numpy module, looked up once.
 PyObject* numpy_function(const char* name) {
   Ref numpy = Ref::steal(imported("numpy"));
@@ -53,13 +57,13 @@ template <const UfuncName& name>
 PyObject* binary(PyObject* a, PyObject* b) {
   static PyObject* const function = numpy_function(name.text);
   if (!takes_part(a) || !takes_part(b)) Py_RETURN_NOTIMPLEMENTED;
-  return record(function, Ref::steal(PyTuple_Pack(2, a, b)));
+  return record_operator(function, Ref::steal(PyTuple_Pack(2, a, b)));
 }
 
 template <const UfuncName& name>
 PyObject* unary(PyObject* a) {
   static PyObject* const function = numpy_function(name.text);
-  return record(function, Ref::steal(PyTuple_Pack(1, a)));
+  return record_operator(function, Ref::steal(PyTuple_Pack(1, a)));
 }
 
 template <const UfuncName& name>

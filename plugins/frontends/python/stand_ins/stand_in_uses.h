@@ -23,6 +23,8 @@ class StandInUses {
 
   /// A call of a function, method or ufunc with a stand-in among its arguments; `kwargs` is a dict or null.
   virtual Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) = 0;
+  /// The same of a ufunc that stands for an operator.
+  virtual Ref call_operator(PyObject* ufunc, PyObject* args) = 0;
   /// The type that the program must see.
   virtual PyTypeObject* apparent_type(PyObject* stand_in) = 0;
 
