@@ -210,7 +210,13 @@ TorchEdge edge_of(void* tensor) {
       if (TorchRef held = TorchRef::lock(accumulator)) return {std::move(held), 0};
   }
   Edge edge{};
-  functions.gradient_edge(&edge, &tensor);
+  try {
+    functions.gradient_edge(&edge, &tensor);
+  } catch (const std::exception& refused) {  // a view that torch lets nobody use, since what it looks at was written
+    const std::string_view text = refused.what();
+    PyErr_SetString(PyExc_RuntimeError, std::string(text.substr(0, text.find("\nException raised from"))).c_str());
+    throw PythonError();
+  }
   return {TorchRef::steal(edge.node), edge.result};
 }
 

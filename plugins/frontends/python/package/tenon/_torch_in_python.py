@@ -66,12 +66,16 @@ def _track(cls: type[torch.autograd.Function], ctx: Context, args: tuple, result
         if not isinstance(result, torch.Tensor) or _holds(args, result) or _holds(outputs, result):
             return False
         outputs.append(result)
-    if ctx.dirty_tensors or ctx.saved_for_forward:
+    if ctx.dirty_tensors or ctx.saved_for_forward or _has_two_backwards(cls):
         return False
     applied = Applied(cls, ctx, args, outputs)
     if applied.outputs:
         track_function(applied, applied.inputs, applied.outputs, [t for t in ctx.to_save if t is not None])
     return True
+
+
+def _has_two_backwards(cls: type[torch.autograd.Function]) -> bool:
+    return cls.backward is not torch.autograd.Function.backward and cls.vjp is not torch.autograd.Function.vjp
 
 
 class Applied:
