@@ -45,7 +45,10 @@ Ref RecordedCalls::record(PyObject* callable, const ForeignFunction& function, P
 Ref RecordedCalls::record_here(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   if (const TorchLibrary* torch = known_torch_library(); torch && kernels_are_replaced(*torch)) throw GraphBreak("torch.library has replaced a kernel of torch");
-  if (!function.has(Trait::detaches) && history_.tracks(operands)) history_.require_tracked(operands);
+  if (!function.has(Trait::detaches) && history_.tracks(operands)) {
+    history_.require_tracked(operands);
+    if (PyObject* out = kwargs ? PyDict_GetItemString(kwargs, "out") : nullptr; out && out != Py_None) throw GraphBreak("out= beside tensors that require grad, which torch refuses");
+  }
   if (!operands.empty() && torch_state().value_or(core_.state).autocast() && autocast_may_change(function, draws(callable, function, args, kwargs)))
     if (std::optional<Ref> result = record_under_autocast(callable, function, args, kwargs)) return std::move(*result);
   if (Ref parts = split_by_expressions(function, args, kwargs)) return parts;

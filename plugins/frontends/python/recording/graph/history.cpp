@@ -6,6 +6,11 @@
 #include "python/objects/graph_break.h"
 
 namespace tenon::python {
+namespace {
+
+bool can_require_gradient(DType dtype) { return is_float(dtype) || is_complex(dtype); }
+
+}  // namespace
 
 bool History::tracks(std::span<const Index> operands) const {
   const auto requires_grad = [&](Index index) { return core_.stand_ins[index].requires_grad; };
@@ -77,7 +82,7 @@ bool History::depends(ir::ValueId value) {
       if (node.results.empty() || known(node.results.front()) >= 0) continue;
       const auto reads = [&](ir::ValueId v) { return core_.graph.value(v).kind == ir::ValueKind::result ? known(v) > 0 : depends_now(v); };
       const bool any = node.op != "detach" && std::ranges::any_of(node.operands, reads);
-      for (ir::ValueId result : node.results) depends_[result.value] = any && is_float(core_.graph.type(result).dtype);
+      for (ir::ValueId result : node.results) depends_[result.value] = any && can_require_gradient(core_.graph.type(result).dtype);
     }
   };
   if (known(value) < 0) look_on();
@@ -214,7 +219,8 @@ void History::note_results(PyObject* results, Index first) {
   if (!index || *index < first) return;
   const ir::ValueId value = core_.present.of(*index);
   StandIn& s = core_.stand_ins[*index];
-  if (s.kind == TensorKind::torch && s.detached == Detached::no && is_float(s.dtype)) s.requires_grad = depends(value);
+  if (s.kind == TensorKind::torch && s.detached == Detached::no && can_require_gradient(s.dtype)) s.requires_grad = depends(value);
+  if (s.requires_grad && is_complex(s.dtype)) throw GraphBreak("complex numbers that require grad");
   core_.stand_ins.storage_of(*index).requires_grad |= s.requires_grad;
   if (s.viewed) view_versions_[*index] = core_.stand_ins.storage_of(*index).version;
 }
@@ -242,6 +248,8 @@ void History::require_writable(Index target) {
 
 void History::note_write(Index target) {
   if (!tracking_) return;
+  if (!can_require_gradient(core_.stand_ins[target].dtype)) return;
+  if (is_complex(core_.stand_ins[target].dtype)) throw GraphBreak("complex numbers that require grad");
   core_.stand_ins.storage_of(target).requires_grad = true;
   for (Index index = 0; index < core_.stand_ins.size(); ++index) {
     StandIn& s = core_.stand_ins[index];
