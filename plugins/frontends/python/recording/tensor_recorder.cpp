@@ -186,7 +186,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   if (function.has(Trait::minds_layout))
     for (StandIns::Index operand : core_.stand_ins.among(args, kwargs))
       if (!is_row_major(core_.stand_ins[operand].shape, core_.stand_ins[operand].strides)) throw GraphBreak(fmt::format("{} of a tensor that is not contiguous, of which torch warns", function.name));
-  if (function.flavour == ops::Flavour::torch && asks_for_grad(kwargs)) throw GraphBreak("the program makes a tensor that requires grad", kGradHint);
+  if (function.flavour == ops::Flavour::torch && asks_for_grad(kwargs)) return leaf(callable, args, kwargs);
   if (function.has(Trait::asks_for_sharing))
     if (std::optional<Ref> answer = metadata_.answer_sharing(args, kwargs)) return std::move(*answer);
   switch (function.kind) {
@@ -211,6 +211,17 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   Ref name = Ref::steal(PyObject_Repr(callable));
   PyErr_Clear();
   throw GraphBreak(fmt::format("a tensor is given to {}, which is not known", name ? PyUnicode_AsUTF8(name.get()) : "a function"));
+}
+
+/// A call that is to make a leaf of torch's autograd graph.
+Ref TensorRecorder::leaf(PyObject* callable, PyObject* args, PyObject* kwargs) {
+  Ref others = checked(PyDict_Copy(kwargs));
+  checked(PyDict_DelItemString(others.get(), "requires_grad"));
+  Ref made = call(callable, args, others.get());
+  const auto index = core_.stand_ins.find(made.get());
+  if (!index) throw GraphBreak("the program makes a tensor that requires grad", kGradHint);
+  history_.ask_for_gradient(*index, true);
+  return made;
 }
 
 Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyObject* right) {

@@ -116,6 +116,8 @@ class TensorRecorder final : public Recorder, public StandInUses {
   CapturedGraph finish() { return outputs_.finish(); }
 
  private:
+  Ref leaf(PyObject* callable, PyObject* args, PyObject* kwargs);
+
   RecordedGraph core_;
   RecordedInputs inputs_;
   History history_;

@@ -23,6 +23,7 @@ void History::require_tracked(std::span<const Index> operands) const {
   if (core_.symbols.any_data()) throw GraphBreak("a size that depends on data beside tensors that require grad");
   for (Index index : operands) {
     const StandIn& s = core_.stand_ins[index];
+    if (core_.is_inference(index)) throw GraphBreak("a tensor that was made in inference mode, beside tensors that require grad");
     if (!s.requires_grad) continue;
     if (!is_float(s.dtype)) throw GraphBreak("complex numbers that require grad");
     if (!s.device.is_host()) throw GraphBreak("a tensor of a device that requires grad", kGradHint);

@@ -251,7 +251,8 @@ void RecordedResults::find_viewed(StandIn& view, std::span<const Index> operands
   if (view.detached == Detached::no && stand_ins_[viewed].detached != Detached::no && !stand_ins_[viewed].leaf) view.detached = Detached::what_it_views;
   view.untracked = stand_ins_[viewed].untracked || !torch_state().value_or(core_.state).grad_enabled();
   view.inference = stand_ins_[viewed].viewed && stand_ins_[viewed].inference;
-  view.requires_grad = stand_ins_[viewed].requires_grad && view.detached == Detached::no;  // whatever the grad mode: torch says so of views
+  // Whatever the grad mode: torch says so of views, but not of those of what was made in inference mode.
+  view.requires_grad = stand_ins_[viewed].requires_grad && view.detached == Detached::no && !core_.is_inference(viewed);
   if (symbols_.any() && !core_.is_late(view.value) && !core_.in_late_memory(viewed)) settle_layout(view, viewed, from);
 }
 
