@@ -102,6 +102,54 @@ def test_what_a_local_holds_is_alive_after_older_objects_changed():
     assert holder.calls == 1
 
 
+def dropped_tensor(x):
+    t = x.exp()
+    r = weakref.ref(t)
+    u = t + 1
+    t = None
+    return u, r() is None
+
+
+def dropped_with_its_frame(x):
+    def looked_at(t):
+        return weakref.ref(t)
+
+    return looked_at(x + 1)() is None
+
+
+def dropped_after_a_break(x):
+    t = x.exp()
+    tenon.graph_break()
+    r = weakref.ref(t)
+    t = t + 1
+    return t, r() is None
+
+
+def held_tensor(x):
+    t = x.exp()
+    r = weakref.ref(t)
+    held = [t]
+    del t
+    before = r() is None
+    held.clear()
+    return before, r() is None
+
+
+def given(x):
+    r = weakref.ref(x)
+    del x
+    return r() is None
+
+
+@pytest.mark.parametrize("fn", [dropped_tensor, dropped_with_its_frame, dropped_after_a_break, held_tensor, given])
+def test_tensors(check, fn):
+    torch = pytest.importorskip("torch")
+    compiled = tenon.compile(fn)
+    for x in (torch.ones(2), torch.ones(2, requires_grad=True)):
+        for _ in range(2):
+            check.same(compiled(x), fn(x))
+
+
 def test_callbacks_are_called_once():
     def run(log):
         first = Object()

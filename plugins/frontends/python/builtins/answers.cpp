@@ -92,7 +92,14 @@ constexpr FunctionRule kTrackHooks = {.handler = track_hooks};
 constexpr FunctionRule kMaybeStep = {.handler = maybe_step};
 constexpr FunctionRule kAssume = {.handler = assume};
 
-constexpr FunctionRule kTransform = {.reason = "a function transform of torch (vmap, grad, jvp) is applied"};
+constexpr FunctionRule kGrad = {.handler = transform_by_grad};
+constexpr FunctionRule kGradAndValue = {.handler = transform_by_grad_and_value};
+constexpr FunctionRule kVjp = {.handler = transform_by_vjp};
+constexpr FunctionRule kJacrev = {.closure_handler = transform_by_jacrev};
+constexpr FunctionRule kForgetLeaves = {.handler = forget_leaves};
+constexpr FunctionRule kRememberLeaves = {.handler = remember_leaves};
+constexpr FunctionRule kLeaveToTorch = {.reason = "a transform of torch.func is applied in a way that only torch follows"};
+constexpr FunctionRule kTransform = {.reason = "a function transform of torch (vmap, jvp) is applied"};
 constexpr FunctionRule kControlOperator = {.reason = "a control operator of torch other than cond is called"};
 
 constexpr FunctionRule kLookUp = {.handler = look_up_operator};
@@ -123,7 +130,7 @@ constexpr std::array<Closure, 12> kClosures = {{
     {"/torch/_functorch/eager_transforms.py", "_vjp_with_argnums.<locals>.wrapper", &kTransform},
     {"/numpy/_core/_ufunc_config.py", "errstate.__call__.<locals>.inner", &kDecoratedByErrorState},
     {"/torch/_functorch/eager_transforms.py", "linearize.<locals>.jvp_fn", &kTransform},
-    {"/torch/_functorch/eager_transforms.py", "jacrev.<locals>.wrapper_fn", &kTransform},
+    {"/torch/_functorch/eager_transforms.py", "jacrev.<locals>.wrapper_fn", &kJacrev},
     {"/torch/_functorch/eager_transforms.py", "jacfwd.<locals>.wrapper_fn", &kTransform},
     {"/torch/_functorch/eager_transforms.py", "functionalize.<locals>.wrapped", &kTransform},
     {"/reprlib.py", "recursive_repr.<locals>.decorating_function.<locals>.wrapper", &kRecursionGuard},
@@ -157,7 +164,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 49> kNamed = {{
+constexpr std::array<Named, 46> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -177,22 +184,19 @@ constexpr std::array<Named, 49> kNamed = {{
     {"tenon._torch_in_python", "track_function", &kTrackFunction},
     {"tenon._torch_in_python", "track_hooks", &kTrackHooks},
     {"tenon._torch_in_python", "assume", &kAssume},
+    {"tenon._gradient_transforms", "forget_leaves", &kForgetLeaves},
+    {"tenon._gradient_transforms", "leave_to_torch", &kLeaveToTorch},
+    {"tenon._gradient_transforms", "remember_leaves", &kRememberLeaves},
     {"torch._tensor", "Tensor.register_hook", &kRegisterHook},
     {"torch.amp.grad_scaler", "GradScaler._maybe_opt_step", &kMaybeStep},
     {"torch.utils._foreach_utils", "_group_tensors_by_device_and_dtype", &kGroupTensors},
     {"torch._functorch.vmap", "vmap_impl", &kTransform},
-    {"torch._functorch.eager_transforms", "grad_impl", &kTransform},
-    {"torch._functorch.eager_transforms", "grad_and_value_impl", &kTransform},
+    {"torch._functorch.eager_transforms", "grad_impl", &kGrad},
+    {"torch._functorch.eager_transforms", "grad_and_value_impl", &kGradAndValue},
     {"torch._functorch.eager_transforms", "_jvp_with_argnums", &kTransform},
-    {"torch._functorch.eager_transforms", "_vjp_with_argnums", &kTransform},
+    {"torch._functorch.eager_transforms", "_vjp_with_argnums", &kVjp},
     {"torch.func", "linearize", &kTransform},
     {"torch._functorch.vmap", "chunk_vmap", &kTransform},
-    {"torch.autograd.functional", "jacobian", &kTransform},
-    {"torch.autograd.functional", "hessian", &kTransform},
-    {"torch.autograd.functional", "jvp", &kTransform},
-    {"torch.autograd.functional", "vjp", &kTransform},
-    {"torch.autograd.functional", "hvp", &kTransform},
-    {"torch.autograd.functional", "vhp", &kTransform},
     {"torch._higher_order_ops.associative_scan", "associative_scan", &kControlOperator},
     {"torch.nn.attention.flex_attention", "flex_attention", &kControlOperator},
     {"torch._ops", "HigherOrderOperator.__call__", &kControlOperator},
@@ -278,8 +282,8 @@ bool asks_for_level(PyFunctionObject* function) {
 
 }  // namespace
 
-Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not) {
-  Ref module = checked(imported("tenon._torch_in_python"));
+Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not, const char* of) {
+  Ref module = checked(imported(of));
   Ref function = checked(PyObject_GetAttrString(module.get(), name));
   Ref result = evaluator.call_now(function.get(), std::move(arguments));
   if (result.is(Py_NotImplemented)) throw GraphBreak(why_not);

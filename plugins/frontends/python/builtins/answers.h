@@ -43,9 +43,8 @@ Ref call_in_error_state(Evaluator& evaluator, PyObject* function, Arguments& arg
 std::optional<Ref> is_logged(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// importlib.util.find_spec: of a module that is imported, or that there is none of that name, which each call asks again.
 std::optional<Ref> find_module(Evaluator& evaluator, PyObject* function, Arguments arguments);
-/// What C code of torch does, as the package's function of that name in tenon._torch_in_python does it; breaks with `why_not` where that gives
-/// NotImplemented.
-Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not);
+/// What C code of torch does, as the package's function of that name does it; breaks with `why_not` where that gives NotImplemented.
+Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not, const char* of = "tenon._torch_in_python");
 
 /// A function that is of no use in pieces (copy.deepcopy with its memo): evaluated to its end, or the call itself breaks.
 std::optional<Ref> call_whole(Evaluator& evaluator, PyObject* function, Arguments arguments);

@@ -74,6 +74,41 @@ std::optional<Ref> track_hooks(Evaluator& evaluator, Arguments arguments) {
   return Ref::borrow(Py_None);
 }
 
+namespace {
+
+constexpr const char* kTransformed = "a transform of torch.func is applied in a way that only torch follows";
+
+Ref transformed(Evaluator& evaluator, const char* name, Arguments arguments) {
+  return call_in_python(evaluator, name, std::move(arguments), kTransformed, "tenon._gradient_transforms");
+}
+
+}  // namespace
+
+std::optional<Ref> transform_by_grad(Evaluator& evaluator, Arguments arguments) { return transformed(evaluator, "grad", std::move(arguments)); }
+
+std::optional<Ref> transform_by_grad_and_value(Evaluator& evaluator, Arguments arguments) { return transformed(evaluator, "grad_and_value", std::move(arguments)); }
+
+std::optional<Ref> transform_by_vjp(Evaluator& evaluator, Arguments arguments) { return transformed(evaluator, "vjp", std::move(arguments)); }
+
+std::optional<Ref> transform_by_jacrev(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  if (arguments.named() != 0) throw GraphBreak(kTransformed);
+  arguments.values.insert(arguments.values.begin(), Ref::borrow(function));
+  return transformed(evaluator, "jacobian", std::move(arguments));
+}
+
+std::optional<Ref> forget_leaves(Evaluator& evaluator, Arguments arguments) {
+  std::vector<Ref> held;
+  const std::vector<PyObject*> leaves = items_of(evaluator, arguments[0], held), copies = items_of(evaluator, arguments[1], held);
+  evaluator.recorder().forget_leaves(leaves, copies);
+  return Ref::borrow(Py_None);
+}
+
+std::optional<Ref> remember_leaves(Evaluator& evaluator, Arguments arguments) {
+  std::vector<Ref> held;
+  evaluator.recorder().remember_leaves(items_of(evaluator, arguments[0], held));
+  return Ref::borrow(Py_None);
+}
+
 std::optional<Ref> maybe_step(Evaluator& evaluator, Arguments arguments) {
   return call_in_python(evaluator, "maybe_step", std::move(arguments), "whether a step is skipped depends on the gradients");
 }

@@ -22,6 +22,15 @@ std::optional<Ref> track_function(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> register_hook(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> track_hooks(Evaluator& evaluator, Arguments arguments);
 
+/// torch._functorch.eager_transforms' `grad_impl`, `grad_and_value_impl`, `_vjp_with_argnums`, and the function that `jacrev` makes.
+std::optional<Ref> transform_by_grad(Evaluator& evaluator, Arguments arguments);
+std::optional<Ref> transform_by_grad_and_value(Evaluator& evaluator, Arguments arguments);
+std::optional<Ref> transform_by_vjp(Evaluator& evaluator, Arguments arguments);
+std::optional<Ref> transform_by_jacrev(Evaluator& evaluator, PyObject* function, Arguments arguments);
+/// tenon._gradient_transforms.forget_leaves and remember_leaves.
+std::optional<Ref> forget_leaves(Evaluator& evaluator, Arguments arguments);
+std::optional<Ref> remember_leaves(Evaluator& evaluator, Arguments arguments);
+
 /// torch.amp.GradScaler._maybe_opt_step.
 std::optional<Ref> maybe_step(Evaluator& evaluator, Arguments arguments);
 /// tenon._torch_in_python.assume.

@@ -183,6 +183,12 @@ class Recorder {
     throw GraphBreak("a function with a gradient of its own is applied");
   }
 
+  /// Makes constants of tensors that the call has made leaves: what was computed from them alone requires no grad from then on. Throws GraphBreak where
+  /// one of the others was written, or is a view.
+  virtual void forget_leaves(std::span<PyObject* const>, std::span<PyObject* const>) { throw GraphBreak("gradients are computed"); }
+  /// Undoes that, for them and for what was computed from them before.
+  virtual void remember_leaves(std::span<PyObject* const>) { throw GraphBreak("gradients are computed"); }
+
   /// Has walks that come to a tensor of the graph ask the program, as of a function whose only input and output it is.
   virtual void hook(PyObject* context, PyObject* tensor) {
     (void)context, (void)tensor;

@@ -1,5 +1,8 @@
 #include "python/heap/journal.h"
 
+#include <map>
+#include <string>
+
 #include "python/heap/snapshot.h"
 #include "python/objects/dict_access.h"
 #include "python/objects/graph_break.h"
@@ -63,9 +66,27 @@ Py_ssize_t Journal::references_to(PyObject* object) const {
   return found == references_.end() ? 0 : found->second;
 }
 
+std::vector<Write<Ref>> Journal::last_values() const {
+  std::vector<Write<Ref>> writes;
+  std::map<std::pair<PyObject*, std::string>, std::size_t> sets;  // of a dict at a text, since code may have run last
+  for (const Write<Ref>& write : writes_) {
+    const char* text = write.kind == WriteKind::dict_set && PyUnicode_CheckExact(write.operands[1].get()) ? PyUnicode_AsUTF8(write.operands[1].get()) : nullptr;
+    if (!text) {
+      PyErr_Clear();
+      sets.clear();
+      writes.push_back(write);
+      continue;
+    }
+    const auto [known, first] = sets.try_emplace({write.operands[0].get(), text}, writes.size());
+    if (first) writes.push_back(write);
+    else writes[known->second].operands[2] = write.operands[2];
+  }
+  return writes;
+}
+
 Replay Journal::write(Snapshot& snapshot) const {
   Replay replay;
-  for (const Write<Ref>& write : writes_) {
+  for (const Write<Ref>& write : last_values()) {
     Write<std::uint32_t> numbered{write.kind, write.detail, {}};
     for (const Ref& operand : write.operands) numbered.operands.push_back(snapshot.add(operand.get()));
     replay.add(std::move(numbered));

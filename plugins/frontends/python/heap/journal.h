@@ -58,6 +58,9 @@ class Journal {
   Replay write(Snapshot& snapshot) const;
 
  private:
+  /// The operations without what is overwritten before anybody can look: a module whose parameters are swapped for a call.
+  std::vector<Write<Ref>> last_values() const;
+
   std::vector<Write<Ref>> writes_;
   std::unordered_map<PyObject*, Py_ssize_t> references_;
 };

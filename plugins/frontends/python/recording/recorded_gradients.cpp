@@ -240,8 +240,8 @@ Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> see
 void RecordedGradients::apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) {
   History::AppliedFunction function;
   function.context = Ref::borrow(context);
-  for (PyObject* input : inputs) function.inputs.push_back(stand_ins_.require(input));
-  for (PyObject* output : outputs) function.outputs.push_back(stand_ins_.require(output));
+  function.inputs = stand_ins_.require(inputs);
+  function.outputs = stand_ins_.require(outputs);
   for (PyObject* tensor : saved)
     if (const auto index = stand_ins_.find(tensor)) function.saved.emplace_back(*index, 0);
   history_.apply(std::move(function));

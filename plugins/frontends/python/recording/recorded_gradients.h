@@ -27,6 +27,8 @@ class RecordedGradients {
   bool any() const { return any_; }
   /// Whether a tensor has a `.grad` of its own: one that was there before, or a leaf.
   bool keeps_gradient(PyObject* tensor) const;
+  /// Whether it is a leaf, or a copy in place of one, that only what is evaluated for torch may see.
+  bool is_forgotten(Index index) const { return history_.is_forgotten(index); }
   /// Whether the gradients of a value, which are still to come, are by what the graph itself has made leaves of.
   bool needs_roots(ir::ValueId value) const { return history_.is_on_roots(value) && !is_spent(value); }
   /// The first result of a function of the program's through which gradients of a value are still to come; none where there is no such function.

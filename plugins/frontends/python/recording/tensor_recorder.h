@@ -96,6 +96,10 @@ class TensorRecorder final : public Recorder, public StandInUses {
   void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) override {
     gradients_.apply_function(context, inputs, outputs, saved);
   }
+  void forget_leaves(std::span<PyObject* const> leaves, std::span<PyObject* const> others) override {
+    history_.forget(core_.stand_ins.require(leaves), core_.stand_ins.require(others));
+  }
+  void remember_leaves(std::span<PyObject* const> leaves) override { history_.remember(core_.stand_ins.require(leaves)); }
   void hook(PyObject* context, PyObject* tensor) override { history_.hook(Ref::borrow(context), core_.stand_ins.require(tensor)); }
   bool keeps_gradient(PyObject* tensor) override { return gradients_.keeps_gradient(tensor); }
   bool may_be_gradient(PyObject* tensor, PyObject* value) override { return gradients_.may_be_gradient(tensor, value); }

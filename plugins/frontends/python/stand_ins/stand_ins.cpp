@@ -66,6 +66,12 @@ StandIns::Index StandIns::require(PyObject* object) const {
   return *index;
 }
 
+std::vector<StandIns::Index> StandIns::require(std::span<PyObject* const> objects) const {
+  std::vector<Index> indices;
+  for (PyObject* object : objects) indices.push_back(require(object));
+  return indices;
+}
+
 void StandIns::collect(PyObject* object, std::vector<Index>& found) const {
   if (auto index = find(object)) {
     found.push_back(*index);

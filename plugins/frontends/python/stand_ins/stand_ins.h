@@ -99,6 +99,7 @@ class StandIns {
   std::optional<Index> find(PyObject* object) const;
   /// Throws GraphBreak for the stand-in of another capture.
   Index require(PyObject* object) const;
+  std::vector<Index> require(std::span<PyObject* const> objects) const;
   /// The stand-ins among the arguments of a call, in lists and dicts too.
   std::vector<Index> among(PyObject* args, PyObject* kwargs) const;
 

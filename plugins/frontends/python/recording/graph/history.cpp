@@ -59,6 +59,56 @@ std::vector<ir::ValueId> History::values_of_leaf(Index leaf) const {
   return values;
 }
 
+void History::forget(std::span<const Index> leaves, std::span<const Index> others) {
+  for (Index index : others)
+    if (core_.stand_ins.storage_of(index).version > 0 || core_.stand_ins[index].viewed) throw GraphBreak("a transform of torch.func is applied to what writes its arguments, or gives views");
+  never_seen_.insert(others.begin(), others.end());
+  for (Index leaf : leaves) {
+    for (const AppliedFunction& function : functions_)
+      for (ir::ValueId root : values_of_leaf(leaf))
+        if (std::ranges::any_of(function.values, [&](ir::ValueId value) { return is_on(value, root); })) throw GraphBreak("a torch.autograd.Function is applied where a transform of torch.func differentiates");
+    forgotten_[leaf].roots = std::move(roots_[leaf]);
+    roots_.erase(leaf);
+    never_seen_.insert(leaf);
+    core_.stand_ins[leaf].leaf = core_.stand_ins[leaf].requires_grad = false;
+  }
+  look_anew();
+  for (Index index = 0; index < core_.stand_ins.size(); ++index) {
+    StandIn& s = core_.stand_ins[index];
+    if (!s.requires_grad || s.input || s.leaf || depends(s.value)) continue;
+    s.requires_grad = false;
+    if (!leaves.empty()) forgotten_[leaves.front()].others.push_back(index);
+  }
+  ask_storages_anew();
+}
+
+void History::remember(std::span<const Index> leaves) {
+  for (Index leaf : leaves) {
+    const auto known = forgotten_.find(leaf);
+    core_.stand_ins[leaf].leaf = core_.stand_ins[leaf].requires_grad = true;
+    for (Index index : known->second.others) core_.stand_ins[index].requires_grad = true;
+    roots_[leaf] = std::move(known->second.roots);
+    forgotten_.erase(known);
+  }
+  look_anew();
+  ask_storages_anew();
+}
+
+/// Forgets which values depend on an input that requires grad, but for what was made a root.
+void History::look_anew() {
+  std::ranges::fill(depends_, -1);
+  looked_at_ = 0;
+  for (const auto& [leaf, roots] : roots_)
+    for (ir::ValueId root : roots.roots) depends_[root.value] = 1;
+  for (const AppliedFunction& function : functions_)
+    for (ir::ValueId root : function.roots) depends_[root.value] = 1;
+}
+
+void History::ask_storages_anew() {
+  for (Index index = 0; index < core_.stand_ins.size(); ++index) core_.stand_ins.storage_of(index).requires_grad = false;
+  for (Index index = 0; index < core_.stand_ins.size(); ++index) core_.stand_ins.storage_of(index).requires_grad |= core_.stand_ins[index].requires_grad;
+}
+
 bool History::is_on_roots(ir::ValueId value) const {
   std::vector<ir::ValueId> all;
   for (const auto& [leaf, roots] : roots_) all.insert(all.end(), roots.roots.begin(), roots.roots.end());

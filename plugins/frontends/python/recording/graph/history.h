@@ -29,6 +29,12 @@ class History {
   bool wanted() const { return wanted_; }
   /// torch.Tensor.requires_grad_(wanted). Throws GraphBreak where that changes an object that is older than the call, or torch refuses it.
   void ask_for_gradient(Index index, bool wanted);
+  /// Makes constants of leaves that the call has made. Throws GraphBreak where a function of the program's own was applied to what was computed from one,
+  /// or one of the others was written, or is a view.
+  void forget(std::span<const Index> leaves, std::span<const Index> others);
+  bool is_forgotten(Index index) const { return never_seen_.contains(index); }
+  /// Undoes that, for them and for what was computed from them before.
+  void remember(std::span<const Index> leaves);
   /// What tracked calls read as the elements of a leaf: an input, and what stands for values that the graph has computed. Its gradient is that of all.
   std::vector<ir::ValueId> values_of_leaf(Index leaf) const;
   /// Whether a value depends on a value that the graph has computed for a leaf, or as the result of a function of the program's.
@@ -96,6 +102,8 @@ class History {
   void give_value_of_its_own(Index index, std::size_t first_node);
   bool depends(ir::ValueId value);
   bool depends_now(ir::ValueId value) const;
+  void look_anew();
+  void ask_storages_anew();
   ir::ValueId root(Index leaf, ir::ValueId value);
   ir::ValueId new_root(ir::ValueId value);
   bool are_gradients_to_come(Index leaf);
@@ -112,6 +120,12 @@ class History {
     std::vector<ir::ValueId> of, roots;  // the computed value, and the root that stands for it
   };
   std::unordered_map<Index, Roots> roots_;                 // of leaves
+  struct Forgotten {
+    Roots roots;
+    std::vector<Index> others;  // that required grad because of these leaves, by the first leaf
+  };
+  std::unordered_map<Index, Forgotten> forgotten_;
+  std::unordered_set<Index> never_seen_;  // such leaves, and others like them: the program is not to see these
   std::unordered_set<std::uint32_t> to_come_;              // tracked nodes through which gradients may still flow
   std::vector<AppliedFunction> functions_;                 // in their order
   std::unordered_map<Index, std::uint32_t> view_versions_; // of views that tracked calls gave: the version of the memory then
