@@ -17,8 +17,6 @@ namespace {
 using ir::ValueId;
 
 bool divides(std::string_view op) { return op == "floor_divide" || op == "trunc_divide" || op == "remainder" || op == "fmod"; }
-/// Whether NumPy looks for overflow where it computes this of integer scalars.
-bool overflows_with_scalars(std::string_view op) { return op == "add" || op == "sub" || op == "mul" || op == "neg" || op == "abs" || op == "floor_divide"; }
 bool is_logarithm(std::string_view op) { return op == "log" || op == "log2" || op == "log10" || op == "log1p"; }
 
 /// Whether an instruction calculates with floats: what only loads, chooses or converts integers sets no flag.
@@ -27,6 +25,18 @@ bool calculates_with_floats(const ops::ScalarProgram& program, const ops::Instru
   if (instruction.op <= Primitive::load || instruction.op == Primitive::select || instruction.op == Primitive::bit_cast) return false;
   const auto is_float_register = [&](std::uint32_t r) { return is_float(program.instructions[r].dtype); };
   return is_float(instruction.dtype) || std::ranges::any_of(instruction.args, is_float_register);
+}
+
+/// What a node computes of integers, if the result may leave their dtype.
+std::optional<ops::Primitive> may_overflow(const ir::Graph& graph, ir::NodeId id) {
+  using ops::Primitive;
+  const ir::Node& node = graph.node(id);
+  if (node.results.size() != 1 || !is_int(graph.type(node.results[0]).dtype)) return std::nullopt;
+  const auto loop = ops::loop_of(graph, id);
+  if (!loop || loop->reducer) return std::nullopt;
+  constexpr Primitive kArithmetic[] = {Primitive::add, Primitive::sub, Primitive::mul, Primitive::neg, Primitive::abs, Primitive::floor_div};
+  const Primitive last = loop->element.instructions.back().op;
+  return std::ranges::find(kArithmetic, last) != std::end(kArithmetic) ? std::optional(last) : std::nullopt;
 }
 
 /// Whether a node may set a floating-point flag.
@@ -54,7 +64,8 @@ class AlarmBuilder {
       return;
     }
     const ir::Type result = graph_.type(node.results[0]);
-    if (handling.of_scalars && is_int(result.dtype) && overflows_with_scalars(node.op) && !ignored.over) watch_integers(node, result.dtype);
+    if (handling.of_scalars && !ignored.over)
+      if (const auto computed = may_overflow(graph_, id)) watch_integers(node, *computed, result.dtype);
     if (divides(node.op) && is_int(result.dtype)) {
       if (!ignored.divide) watch_divisor(node.operands[1]);
       return;
@@ -139,11 +150,11 @@ class AlarmBuilder {
   }
 
   /// Whether the result may lie outside of the dtype: computed in float64, and where that rounds, with room for it.
-  void watch_integers(const ir::Node& node, DType dtype) {
-    if (!is_signed_int(dtype) && node.op == "sub") return add(builder_.one("lt", {in_dtype(node.operands[0], dtype), in_dtype(node.operands[1], dtype)}));
+  void watch_integers(const ir::Node& node, ops::Primitive computed, DType dtype) {
+    if (!is_signed_int(dtype) && computed == ops::Primitive::sub) return add(builder_.one("lt", {in_dtype(node.operands[0], dtype), in_dtype(node.operands[1], dtype)}));
     std::vector<ValueId> wide;
     for (ValueId operand : node.operands) wide.push_back(in_dtype(operand, DType::f64));
-    const ValueId exact = builder_.one(node.op == "floor_divide" ? "div" : node.op, wide);
+    const ValueId exact = computed == ops::Primitive::floor_div ? builder_.one("div", wide) : builder_.one(node.op, wide);
     const int bits = static_cast<int>(size_of(dtype)) * 8 - (is_signed_int(dtype) ? 1 : 0);
     const double end = std::ldexp(1.0, bits), room = bits < 53 ? 0 : std::ldexp(1.0, bits - 51);
     const ValueId above = builder_.one("gt", {exact, builder_.literal(is_signed_int(dtype) ? (bits < 53 ? -end - 1.0 : -end + room) : -1.0)});
@@ -180,8 +191,7 @@ MetErrors errors_that_may_be_met(const ir::Graph& graph, const ErrorHandlings& h
   MetErrors met;
   for (ir::NodeId id : graph.nodes()) {
     const ErrorHandling& handling = handlings.of(id);
-    const std::string& op = graph.node(id).op;
-    if (!divides(op) && !(handling.of_scalars && overflows_with_scalars(op)) && !meets_float_errors(graph, id)) continue;
+    if (!divides(graph.node(id).op) && !(handling.of_scalars && may_overflow(graph, id)) && !meets_float_errors(graph, id)) continue;
     met.ignored = met.ignored | handling.ignored;
     met.heard = met.heard | handling.heard;
     met.any |= (FloatErrors{true, true, false, true} - handling.ignored).any();
