@@ -91,7 +91,7 @@ Ref RecordedCalls::ask_for_gradient(const ForeignFunction& function, PyObject* a
   const auto index = PyTuple_GET_SIZE(args) > 0 ? stand_ins_.find(PyTuple_GET_ITEM(args, 0)) : std::nullopt;
   if (!index || !PyBool_Check(wanted)) throw GraphBreak("requires_grad_() with unusual arguments");
   const bool detaches = function.has(Trait::detaches_in_place);
-  if (detaches && (stand_ins_[*index].viewed || stand_ins_[*index].input)) throw GraphBreak("what may be a view is detached in place");
+  if (detaches && history_.is_view(*index)) throw GraphBreak("a view is detached in place");
   history_.ask_for_gradient(*index, !detaches && wanted == Py_True);
   return stand_ins_[*index].object;
 }

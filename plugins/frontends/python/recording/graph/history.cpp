@@ -52,6 +52,11 @@ void History::ask_for_gradient(Index index, bool wanted) {
   core_.stand_ins.storage_of(index).requires_grad = true;
 }
 
+bool History::is_view(Index index) const {
+  const StandIn& s = core_.stand_ins[index];
+  return s.viewed || (s.input && checked(PyObject_CallMethod(inputs_.object(*s.input), "_is_view", nullptr)).is(Py_True));
+}
+
 std::vector<ir::ValueId> History::values_of_leaf(Index leaf) const {
   const auto found = roots_.find(leaf);
   std::vector<ir::ValueId> values = found == roots_.end() ? std::vector<ir::ValueId>() : found->second.roots;

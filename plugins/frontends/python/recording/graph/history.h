@@ -35,6 +35,8 @@ class History {
   bool is_forgotten(Index index) const { return never_seen_.contains(index); }
   /// Undoes that, for them and for what was computed from them before.
   void remember(std::span<const Index> leaves);
+  /// Whether torch calls a tensor a view: an input as it is in this call.
+  bool is_view(Index index) const;
   /// What tracked calls read as the elements of a leaf: an input, and what stands for values that the graph has computed. Its gradient is that of all.
   std::vector<ir::ValueId> values_of_leaf(Index leaf) const;
   /// Whether a value depends on a value that the graph has computed for a leaf, or as the result of a function of the program's.
