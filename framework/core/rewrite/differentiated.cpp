@@ -246,13 +246,13 @@ ir::Graph with_outputs(Copier& backward, const Joint& joint, const Needed& neede
 }
 
 /// The gradients of some results as a graph of its own. What it needs is added to the outputs of the forward.
-BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result> results, const Ends& ends, const ChooseKept& choose) {
+BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result> results, const Ends& ends, const Keeping& keeping) {
   Joint joint = with_gradients(forward, ends);
   add_zeros(joint, forward, ends);
   std::vector<ValueId> gradients;
   for (const auto& gradient : joint.gradients)
     if (gradient) gradients.push_back(*gradient);
-  const Needed needed(joint, kept_values({joint.graph, joint.forward_nodes, gradients}, choose));
+  const Needed needed(joint, kept_values({joint.graph, joint.forward_nodes, gradients}, keeping));
   BackwardGraph made;
   made.results = std::move(results);
   Copier backward(joint.graph, forward.name + "_backward");
@@ -301,7 +301,7 @@ InnerValue inner_value(const ir::Graph& forward, ValueId value, std::span<const 
 
 }  // namespace
 
-DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const ValueId> wanted, const ChooseKept& choose,
+DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const ValueId> wanted, const Keeping& keeping,
                                    std::span<const ViewOfResult> views) {
   DifferentiatedGraph made;
   made.forward = graph.clone();
@@ -327,7 +327,7 @@ DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::
     Ends ends{.results = {}, .wanted = made.wanted, .reached = {}};
     for (const BackwardGraph::Result& result : results) ends.results.push_back(result.value);
     for (std::size_t w = 0; w < made.wanted.size(); ++w) ends.reached.push_back(w < wanted.size() || std::ranges::find(section.sources, made.wanted[w]) != section.sources.end());
-    made.backwards.push_back(backward_of(made.forward, std::move(results), ends, choose));
+    made.backwards.push_back(backward_of(made.forward, std::move(results), ends, keeping));
   }
   return made;
 }

@@ -52,7 +52,7 @@ struct ViewOfResult {
 
 /// Differentiates the outputs with these numbers, which are floats and no updates, by inputs, or by values inside: gradients end there. What a backward
 /// graph needs of the forward's values it reads, or computes again (kept_values.h). Throws (unsupported) where an op on the way has no gradient, or is a control op.
-DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const ir::ValueId> wanted, const ChooseKept& choose = {},
+DifferentiatedGraph with_backwards(const ir::Graph& graph, std::span<const std::uint32_t> outputs, std::span<const ir::ValueId> wanted, const Keeping& keeping = {},
                                    std::span<const ViewOfResult> views = {});
 
 /// The same for gradients of only some of its results, and only some of what is wanted, from what `whole` reads: its graph has the inputs of that of

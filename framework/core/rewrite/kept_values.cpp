@@ -37,7 +37,9 @@ bool is_slow(ops::Primitive p) {
 /// What this looks at of the forward nodes.
 class Forward {
  public:
-  explicit Forward(const GradientsInGraph& joint) : graph_(joint.graph) {
+  Forward(const GradientsInGraph& joint, const Keeping& keeping) : graph_(joint.graph) {
+    for (ValueId v : keeping.overwritten) overwritten_.insert(v);
+    for (ValueId v : keeping.missing) missing_.insert(v);
     const auto nodes = graph_.nodes();
     for (std::size_t i = 0; i < joint.forward_nodes; ++i) {
       nodes_.insert(nodes[i]);
@@ -56,6 +58,7 @@ class Forward {
   bool is_at_hand(ValueId v) const { return at_hand_.has(v); }
   bool is_result(ValueId v) const { return results_.has(v); }
   bool is_overwritten(ValueId v) const { return overwritten_.has(v); }
+  bool is_missing(ValueId v) const { return missing_.has(v); }
 
   /// Whether a node may run a second time, and is computed element by element.
   bool is_cheap(NodeId id) const {
@@ -71,7 +74,7 @@ class Forward {
  private:
   const ir::Graph& graph_;
   IdSet<NodeId> nodes_;
-  IdSet<ValueId> stored_, results_, at_hand_, overwritten_;
+  IdSet<ValueId> stored_, results_, at_hand_, overwritten_, missing_;
 };
 
 /// Goes through what the gradients need, the last nodes first. `keeps(v)`: whether a value ends the way back.
@@ -129,7 +132,7 @@ class Network {
   /// Nothing for what is there anyway.
   std::optional<std::uint32_t> number_of(ValueId v) {
     const ir::Value& value = graph_.value(v);
-    if (value.kind == ir::ValueKind::literal || (value.kind == ir::ValueKind::input && !forward_.is_overwritten(v))) return std::nullopt;
+    if (value.kind == ir::ValueKind::literal || (value.kind == ir::ValueKind::input && !forward_.is_overwritten(v) && !forward_.is_missing(v))) return std::nullopt;
     const auto [at, first] = numbers_.try_emplace(v.value, static_cast<std::uint32_t>(made.values.size()));
     if (first) made.values.push_back({.id = v, .keep = cost_to_keep(v), .compute = cost_to_compute(v), .needed = false, .operands = {}});
     return at->second;
@@ -138,6 +141,7 @@ class Network {
   std::int64_t cost_to_keep(ValueId v) const {
     const ir::Value& value = graph_.value(v);
     if (forward_.is_at_hand(v)) return 0;
+    if (forward_.is_missing(v)) return KeepNetwork::kNever;
     if (value.kind == ir::ValueKind::result && forward_.is_for_nothing(value.node)) return KeepNetwork::kNever;
     if (forward_.is_result(v)) return bytes_of(graph_.type(v)) * kByteMoved;  // the program has it
     return bytes_of(graph_.type(v)) * (kByteHeld + kByteMoved * (forward_.is_stored(v) ? 1 : 2));
@@ -165,11 +169,11 @@ class Network {
 
 }  // namespace
 
-std::vector<ValueId> kept_values(const GradientsInGraph& joint, const ChooseKept& choose) {
-  const Forward forward(joint);
-  if (choose) {
+std::vector<ValueId> kept_values(const GradientsInGraph& joint, const Keeping& keeping) {
+  const Forward forward(joint, keeping);
+  if (keeping.choose) {
     const Network network(joint, forward);
-    const std::vector<bool> kept = network.made.values.empty() ? std::vector<bool>() : choose(network.made);
+    const std::vector<bool> kept = network.made.values.empty() ? std::vector<bool>() : keeping.choose(network.made);
     IdSet<ValueId> chosen;
     for (std::size_t i = 0; i < kept.size(); ++i)
       if (kept[i]) chosen.insert(network.made.values[i].id);

@@ -26,6 +26,13 @@ struct KeepNetwork {
 /// Says by value whether it is kept: the choice that costs least. A value that is neither needed nor read by one that is computed again is not.
 using ChooseKept = std::function<std::vector<bool>(const KeepNetwork&)>;
 
+struct Keeping {
+  ChooseKept choose;
+  /// Inputs that may be overwritten before the gradients are computed: what is kept of them is a copy.
+  std::vector<ir::ValueId> overwritten = {};
+  std::vector<ir::ValueId> missing = {};  // inputs that are not there: nothing is kept of them
+};
+
 /// A graph whose first nodes are a forward pass, and whose other nodes give gradients.
 struct GradientsInGraph {
   const ir::Graph& graph;
@@ -34,7 +41,7 @@ struct GradientsInGraph {
 };
 
 /// The values to keep; without a choice all that can be is computed again: what is computed element by element. What sums, sorts, gathers or multiplies, and
-/// random values and those of foreign code always are kept; of inputs those that an update overwrites.
-std::vector<ir::ValueId> kept_values(const GradientsInGraph& joint, const ChooseKept& choose);
+/// random values and those of foreign code always are kept; of inputs those that an update, or somebody else, overwrites.
+std::vector<ir::ValueId> kept_values(const GradientsInGraph& joint, const Keeping& keeping);
 
 }  // namespace tenon::rewrite

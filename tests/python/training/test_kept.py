@@ -66,3 +66,43 @@ def test_what_is_kept_is_told(capfd):
     assert "graph @main_backward" in told
     report = tenon.explain(lambda x: torch.tanh(x @ x).exp())(x)
     assert len(report.backwards) == 1 and "Backward 1: keeps" in str(report)
+
+
+KEEPS_ITS_RESULT = {
+    "relu": torch.relu, "exp": torch.exp, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "softmax": lambda x: torch.softmax(x, -1), "a sum": lambda x: (x + 1).exp().sum(0),
+    "relu, then exp": lambda x: torch.exp(torch.relu(x)), "where": lambda x: torch.where(x > 0, x, -x), "a mean": torch.mean, "parts": lambda x: torch.cat([x, x]).sin(),
+}
+KEEPS_ITS_OPERAND = {"a square": lambda x: x * x, "sin": torch.sin, "gelu": F.gelu, "a norm": lambda x: F.layer_norm(x, (8,)), "the largest": lambda x: x.amax(0)}
+
+
+@pytest.mark.parametrize("fn", [*KEEPS_ITS_RESULT.values(), *KEEPS_ITS_OPERAND.values()], ids=[*KEEPS_ITS_RESULT, *KEEPS_ITS_OPERAND])
+def test_a_write_of_what_was_given_is_refused_where_torch_needs_it(fn):
+    def run(fn):
+        leaf = torch.randn(8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
+        given = leaf * 1.5
+        result = fn(given)
+        given.add_(1)
+        try:
+            result.sum().backward()
+        except RuntimeError as refused:
+            return str(refused)[:60]
+        return leaf.grad
+
+    want, compiled = run(fn), tenon.compile(fn)
+    for _ in range(2):
+        got = run(compiled)
+        assert type(got) is type(want)
+        if isinstance(want, str):
+            assert got == want
+        else:
+            torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("fn", KEEPS_ITS_RESULT.values(), ids=KEEPS_ITS_RESULT)
+def test_what_is_not_kept_is_not_needed_for_second_gradients(fn):
+    def run(fn):
+        x = torch.randn(8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
+        (slope,) = torch.autograd.grad(fn(x).square().sum(), x, create_graph=True)
+        return torch.autograd.grad(slope.square().sum(), x)[0]
+
+    torch.testing.assert_close(run(tenon.compile(fn)), run(fn))

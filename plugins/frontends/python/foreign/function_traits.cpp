@@ -67,6 +67,14 @@ constexpr Row kTable[] = {
     {Trait::retains_gradient, Of::any, "torch.Tensor.retain_grad"},
     {Trait::detaches_in_place, Of::any, "torch.Tensor.detach_"},
     {Trait::asks_for_gradient, Of::any, "torch.Tensor.requires_grad_"},
+    // As torch 2.13 does: each was asked by writing its operands before its gradient.
+    {Trait::keeps_no_operand, Of::torch,
+     "add add_ sub sub_ subtract rsub neg neg_ exp exp_ exp2 exp2_ expm1 expm1_ sqrt sqrt_ rsqrt rsqrt_ reciprocal reciprocal_ tanh tanh_ sigmoid sigmoid_ "
+     "relu relu_ softmax log_softmax tan tan_ sum mean cumsum cat concat stack hstack vstack dstack column_stack where masked_fill masked_fill_ clone contiguous to float double half "
+     "bfloat16 floor ceil round trunc frac sign flip fliplr flipud rot90 roll constant_pad_nd index_select embedding scatter scatter_add "
+     "index_put index_fill sort topk kthvalue select_scatter slice_scatter diagonal_scatter diag_embed tril triu trace repeat tile expand expand_as "
+     "broadcast_to reshape reshape_as view view_as flatten unflatten ravel squeeze unsqueeze transpose permute movedim swapaxes t select narrow split chunk unbind unfold "
+     "diagonal __getitem__ pixel_shuffle pixel_unshuffle"},
 
     // ---- what memory it gives
     {Trait::subscripts, Of::any, "__getitem__ __setitem__ __delitem__"},

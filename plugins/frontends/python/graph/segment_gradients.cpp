@@ -225,8 +225,8 @@ TrackedViews tracked_views(const CapturedGraph& captured) {
   return found;
 }
 
-/// `outer`: values inside the graph that are wanted.
-std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::span<const ir::ValueId> outer = {}) {
+/// `outer`: values in the graph that gradients are wanted of too. `missing`: inputs that no gradient may read.
+std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::span<const ir::ValueId> outer = {}, std::span<const ir::ValueId> missing = {}) {
   std::vector<std::uint32_t> outputs;
   for (const TensorOutput& tensor : captured.tensors)
     if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad && !tensor.spent) outputs.push_back(tensor.index);
@@ -243,7 +243,9 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::s
   const TrackedViews views = tracked_views(captured);
   rewrite::DifferentiatedGraph parts;
   try {
-    parts = rewrite::with_backwards(captured.recording->graph, outputs, wanted, cheapest_to_keep, views.views);
+    rewrite::Keeping keeping{.choose = cheapest_to_keep, .missing = {missing.begin(), missing.end()}};
+    for (std::uint32_t i : captured.loose_inputs) keeping.overwritten.push_back(captured.recording->graph.inputs()[i]);
+    parts = rewrite::with_backwards(captured.recording->graph, outputs, wanted, keeping, views.views);
   } catch (const Exception& failure) {
     throw GraphBreak(fmt::format("no gradient: {}", failure.what()));
   }
@@ -329,7 +331,10 @@ std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& cap
     throw GraphBreak(fmt::format("no gradient of the gradient: {}", failure.what()));
   }
   if (has_outer_result(node)) outer.push_back(node.part.results[0].value);
-  const std::shared_ptr<SegmentGradients> again = made_gradients(*made, outer);
+  std::vector<ir::ValueId> missing;
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(inputs); ++i)
+    if (std::ranges::find(node.part.kept_inputs, i) == node.part.kept_inputs.end()) missing.push_back(made->recording->graph.inputs()[i]);
+  const std::shared_ptr<SegmentGradients> again = made_gradients(*made, outer, missing);
   give_kept_tensors(*made, *again, node);
   made->gradients = again;
   return made;

@@ -23,6 +23,8 @@ class RecordedGradients {
   Recorder::Walked walk_behind(std::size_t function, const Recorder::GradientWalk& walk, GuardSet& guards);
   void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved);
   bool may_be_gradient(PyObject* tensor, PyObject* value) const;
+  /// The inputs of the graph of which torch would keep nothing for the gradients of what was recorded.
+  std::vector<std::uint32_t> loose_inputs() const { return any_ ? std::vector<std::uint32_t>() : history_.loose_inputs(); }
   /// Whether there was a walk.
   bool any() const { return any_; }
   /// Whether a tensor has a `.grad` of its own: one that was there before, or a leaf.

@@ -295,6 +295,7 @@ CapturedGraph RecordedOutputs::finish() {
   captured.takes_random_numbers = core_.random_token.has_value();
   captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_.trace()), trace_.take_op_names());
   captured.walks = gradients_.any();
+  captured.loose_inputs = gradients_.loose_inputs();
   captured.late_sizes = symbols_.any_data();
   add_gradients(captured);
   return captured;

@@ -236,11 +236,22 @@ bool History::is_on(ir::ValueId value, ir::ValueId root) const { return value ==
 
 ir::ValueId History::cut(ir::ValueId value) { return depends(value) ? core_.builder.one("detach", {value}) : value; }
 
-void History::note_call(PyObject* results, Index first, std::size_t first_node) {
+std::vector<std::uint32_t> History::loose_inputs() const {
+  std::vector<std::uint32_t> loose;
+  for (std::uint32_t input = 0; input < inputs_.stand_ins().size(); ++input)
+    if (!kept_.contains(core_.stand_ins.owner(inputs_.stand_ins()[input]))) loose.push_back(input);
+  return loose;
+}
+
+void History::note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> kept) {
   rewrite::expand_last(core_.graph, first_node, [this](ir::ValueId from, ir::ValueId to) { move_value(from, to); });
   note_tracked(first_node);
   note_results(results, first);
   for (auto index = first; index < core_.stand_ins.size(); ++index) give_value_of_its_own(index, first_node);
+
+  const bool writes = first == core_.stand_ins.size();
+  if (writes || std::any_of(core_.stand_ins.begin() + first, core_.stand_ins.end(), [](const StandIn& s) { return s.requires_grad; }))
+    for (Index index : kept) kept_.insert(core_.stand_ins.owner(index));
 }
 
 /// torch has a node for a tensor that has the elements of another one: what is computed from it is computed from that node. So has each of several views

@@ -85,8 +85,11 @@ class History {
   /// The value cut off from what it depends on: for what leaves torch's autograd graph.
   ir::ValueId cut(ir::ValueId value);
 
-  /// Notes a tracked call, whose stand-ins and nodes begin with these: of what gradients flow through only ops with a gradient are left.
-  void note_call(PyObject* results, Index first, std::size_t first_node);
+  /// Notes a tracked call, whose stand-ins and nodes begin with these: of what gradients flow through only ops with a gradient are left. `kept`: the
+  /// operands that torch may keep for the gradient.
+  void note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> kept);
+  /// The inputs of which tracked calls have kept nothing.
+  std::vector<std::uint32_t> loose_inputs() const;
   /// A value of stand-ins is now known by another one.
   void move_value(ir::ValueId from, ir::ValueId to);
   /// Notes what it gives.
@@ -129,6 +132,7 @@ class History {
   std::unordered_map<Index, Forgotten> forgotten_;
   std::unordered_set<Index> never_seen_;  // such leaves, and others like them: the program is not to see these
   std::unordered_set<std::uint32_t> to_come_;              // tracked nodes through which gradients may still flow
+  std::unordered_set<Index> kept_;                         // memory, by owner, of which torch may keep something
   std::vector<AppliedFunction> functions_;                 // in their order
   std::unordered_map<Index, std::uint32_t> view_versions_; // of views that tracked calls gave: the version of the memory then
   std::size_t looked_at_ = 0;         // how many nodes of the graph were, from the first on
