@@ -19,6 +19,9 @@ from tests.opinfo.judge import disagreement
 from tests.walks.verdict import Verdict, how_it_ran
 
 DTYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool}
+# Walked only where they are named.
+OTHER_DTYPES = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float64", "complex64", "uint8", "int8", "int16", "int32")}
+WIDER = {torch.float16: torch.float64, torch.bfloat16: torch.float64, torch.float32: torch.float64, torch.complex64: torch.complex128}
 # Which of equal elements comes first is left open.
 UNORDERED = {"sort", "argsort"}
 # Their elements are whatever lay in memory.
@@ -36,10 +39,11 @@ def entries() -> dict[str, Any]:
 
 def samples_of(entry: Any, dtype: str) -> Iterator[Any]:
     """The entry's samples in a dtype, with the seed that every run has; none where the entry lacks the dtype."""
-    if DTYPES[dtype] not in entry.supported_dtypes("cpu"):
+    of_torch = (DTYPES | OTHER_DTYPES)[dtype]
+    if of_torch not in entry.supported_dtypes("cpu"):
         return
     torch.manual_seed(0)
-    yield from entry.sample_inputs("cpu", DTYPES[dtype], requires_grad=False)
+    yield from entry.sample_inputs("cpu", of_torch, requires_grad=False)
 
 
 def judge(entry: Any, sample: Any) -> Verdict:
@@ -102,9 +106,9 @@ def _call(function: Any, sample: Any) -> Any:
 
 def _exact(entry: Any, sample: Any) -> Any:
     def widened(x):
-        if isinstance(x, torch.Tensor) and x.dtype == torch.float32:
-            return x.detach().double()
-        return torch.float64 if x is torch.float32 else x
+        if isinstance(x, torch.Tensor):
+            return x.detach().to(WIDER[x.dtype]) if x.dtype in WIDER else x
+        return WIDER.get(x, x) if isinstance(x, torch.dtype) else x
 
     try:
         wide = dataclasses.replace(sample) if dataclasses.is_dataclass(sample) else copy.copy(sample)

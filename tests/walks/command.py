@@ -45,7 +45,7 @@ def arguments(walk: Walk) -> argparse.Namespace:
     parser.add_argument("--limit", type=int, default=0, help="stop after so many entries (0: none)")
     parser.add_argument("--seed", type=int, help="one sample of each entry and dtype, chosen by this number, instead of all")
     parser.add_argument("--first", action="store_true", help="the first sample of each entry and dtype instead of all")
-    parser.add_argument("--dtypes", help="only these, with commas between them")
+    parser.add_argument("--dtypes", help="only these, with commas between them; also those that are not walked by default")
     parser.add_argument("--timeout", type=float, default=120, help="seconds for one entry and dtype")
     parser.add_argument("--again", action="store_true", help="run entries that are finished, too")
     parser.add_argument("--table", type=Path, help="write the table of all results there")
