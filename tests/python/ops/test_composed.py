@@ -61,6 +61,8 @@ def test_numbers():
     check("torch.special.xlog1py", x, 1 + x.abs()), check("torch.ldexp", x, torch.tensor(3)), check("torch.float_power", t(3).abs(), 2), check("torch.aminmax", t(3, 4), dim=1)
     check("torch.logcumsumexp", t(3, 40), 1), check("torch.logit", torch.rand(5), 0.2), check("torch.heaviside", torch.tensor([-1, 0, 2]), torch.tensor([7]))
     check("torch.heaviside", torch.tensor([float("nan"), -1, 0, 2]), torch.tensor(0.5))
+    for dtype in (torch.uint8, torch.int16, torch.float64):
+        check("torch.linalg.vander", torch.tensor([1, 2, 20], dtype=dtype), N=4)
 
 
 def test_what_depends_on_values_is_refused():

@@ -309,12 +309,14 @@ Values one_hot(ForeignArguments& a) {
 /// Columns 1, x, x^2, …
 Values vander(ForeignArguments& a) {
   Formula f(a);
-  const V x = a.value("self");
+  V x = a.value("self");
   TENON_USER_CHECK(f.rank(x) >= 1, "Expected dim greater than 0.");
-  if (is_bool(f.dtype(x))) throw Exception(Code::unsupported, "vander of bools");
+  const DType dtype = f.dtype(x);
+  if (is_bool(dtype) || dtype == DType::f16 || dtype == DType::bf16) throw Exception(Code::unsupported, "vander of bools and halves");  // torch refuses them
+  if (is_int(dtype)) x = f.cast(x, DType::i64);  // products along a dimension
   Shape shape = f.shape(x);
   const Dim count = a.given("N") ? a.integer("N") : shape.back();
-  if (!count.is_constant() || count.constant() < 1) throw Exception(Code::unsupported, "vander of this size");
+  if (!count.is_constant() || count.constant() < 2) throw Exception(Code::unsupported, "vander of this size");
   shape.emplace_back(1);
   const V column = reshape_to(a.builder(), x, shape);
   Values columns{f.filled(1, f.dtype(x), shape)};

@@ -84,6 +84,7 @@ class Planner {
   bool feeds_product(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   bool is_shortcut(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   bool reads_at_its_point(NodeId id, ValueId value) const;
+  bool is_moved(NodeId id, const std::vector<std::vector<NodeId>>& users, std::size_t most) const;
   double reach_cost(NodeId id);
   bool reads_from(ValueId value, ValueId memory) const;
 

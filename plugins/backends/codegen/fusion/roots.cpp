@@ -200,7 +200,19 @@ bool Planner::reads_at_its_point(NodeId id, ValueId value) const {
   return true;
 }
 
+/// True when all that is made of the node's result, point by point, is read elsewhere in the end: who shifts a clipped value computes what was
+/// clipped in another place.
+bool Planner::is_moved(NodeId id, const std::vector<std::vector<NodeId>>& users, std::size_t most) const {
+  const auto& results = graph_.node(id).results;
+  if (results.size() != 1 || context_.in_memory[results[0].value] || users[results[0].value].empty()) return false;
+  return std::ranges::all_of(users[results[0].value], [&](NodeId user) {
+    const auto& body = context_.bodies[user.value];
+    return body && !body->reducer && (!reads_at_its_point(user, results[0]) || (most > 1 && is_moved(user, users, most - 1)));
+  });
+}
+
 std::size_t Planner::paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const {
+  constexpr std::size_t kLongestWay = 4;  // nodes that are looked through
   const ir::Node& node = graph_.node(id);
   std::size_t apart = 0;
   bool together = false;
@@ -209,7 +221,7 @@ std::size_t Planner::paths_to(NodeId id, const std::vector<std::vector<NodeId>>&
     std::sort(distinct.begin(), distinct.end());
     distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
     for (NodeId user : distinct) {
-      if (reads_at_its_point(user, result)) together = true;
+      if (reads_at_its_point(user, result) && !is_moved(user, users, kLongestWay)) together = true;
       else ++apart;
     }
   }

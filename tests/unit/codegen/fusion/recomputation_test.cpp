@@ -141,3 +141,12 @@ TEST_CASE("a value of which a kernel computes one element is not taken for the w
   const auto inputs = llvm_test::random_inputs(graph);
   CHECK(llvm_test::difference(graph, inputs.views) == std::nullopt);
 }
+
+TEST_CASE("what is shifted after a cheap step is not computed anew for each shift", "[fusion]") {
+  const auto clipped = [](auto& b, ValueId x) { return b.one("clamp", {x, b.literal(-0.7), b.literal(0.8)}); };
+  check_loop(1, {64, 64}, [&](auto& b, State& s) {
+    s[0] = mixed(b, s[0], b.one("exp", {b.one("neg", {b.one("square", {b.one("sin", {s[0]})})})}));
+    s[0] = mixed(b, s[0], b.one("flip", {clipped(b, s[0])}, {{"dims", Dims{0}}}));
+    s[0] = mixed(b, s[0], rolled(b, clipped(b, s[0]), 2, 1));
+  });
+}
