@@ -38,12 +38,14 @@ void DroppedObjects::require_all_alive() {
   if (PyObject* gone = last_references_.gone(heap_)) throw GraphBreak(fmt::format("a {} is let go, and code may run at its end", Py_TYPE(gone)->tp_name));
 }
 
-/// Likewise one to which a weak reference looks, from a frame that holds it for real. Modules hold C functions.
+/// Likewise one to which a weak reference looks, from a frame that holds it for real: the last reference to it, if no one else held it at first, or what
+/// held it was written.
 void DroppedObjects::require_not_watched(const Slot& dropped) {
   PyObject* object = dropped.object.get();
   if (object == nullptr || !frames_.back()->kept || !PyType_SUPPORTS_WEAKREFS(Py_TYPE(object)) || PyType_Check(object) || PyModule_Check(object) || PyCFunction_Check(object)) return;
   const bool older = dropped.pending || heap_.source_of(object);
-  if (older && *reinterpret_cast<PyObject**>(PyObject_GET_WEAKREFS_LISTPTR(object)) != nullptr)
+  const bool may_be_last = last_references_.are_of(object) || !heap_.journal().empty();
+  if (older && may_be_last && *reinterpret_cast<PyObject**>(PyObject_GET_WEAKREFS_LISTPTR(object)) != nullptr)
     throw GraphBreak(fmt::format("a {} with weak references is let go", Py_TYPE(object)->tp_name));
 }
 

@@ -19,6 +19,7 @@ void LastReferences::watch(PyObject* const* values, std::size_t count) {
     if (object == nullptr || Py_REFCNT(object) > kMostReferences || std::find(values, values + at, object) != values + at) continue;
     const auto of_frames = static_cast<Py_ssize_t>(std::count(values + at, values + count, object));
     if (Py_REFCNT(object) > of_frames) continue;
+    of_frames_.push_back(object);
     const bool ends_in_code = end_runs_code(object);
     any |= ends_in_code;
     watched_.push_back({object, of_frames, ends_in_code});

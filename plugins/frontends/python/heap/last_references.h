@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace tenon::python {
@@ -15,6 +16,8 @@ class LastReferences {
   /// Looks for such objects among the slots of the frames, `values`, of which unbound ones are null. Nothing but the slots may hold these yet.
   void watch(PyObject* const* values, std::size_t count);
   bool empty() const { return watched_.empty(); }
+  /// Whether nobody but the frames held an object when the capture began.
+  bool are_of(PyObject* object) const { return std::ranges::find(of_frames_, object) != of_frames_.end(); }
   /// One of them that the program has let go, borrowed, or null.
   PyObject* gone(Heap& heap);
 
@@ -29,6 +32,7 @@ class LastReferences {
   static bool ends_in_code_now(Watched& watched, std::size_t writes);
 
   std::vector<Watched> watched_;
+  std::vector<PyObject*> of_frames_;
 };
 
 }  // namespace tenon::python
