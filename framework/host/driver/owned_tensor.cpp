@@ -21,8 +21,8 @@ struct OwnedTensor {
 
 }  // namespace
 
-DLManagedTensorVersioned* make_tensor(Device& device, std::shared_ptr<void> owner, DType dtype, std::vector<std::int64_t> shape,
-                                      std::optional<std::vector<std::int64_t>> strides) {
+TensorPointer make_tensor(Device& device, std::shared_ptr<void> owner, DType dtype, std::vector<std::int64_t> shape,
+                          std::optional<std::vector<std::int64_t>> strides) {
   auto tensor = std::unique_ptr<OwnedTensor>(new OwnedTensor{{}, {}, {}, device.is_host() ? nullptr : std::move(owner), device, device.current_stream()});
   tensor->strides = strides ? *std::move(strides) : row_major_strides(shape);
   tensor->shape = std::move(shape);
@@ -33,7 +33,7 @@ DLManagedTensorVersioned* make_tensor(Device& device, std::shared_ptr<void> owne
   tensor->managed.deleter = [](DLManagedTensorVersioned* self) { delete static_cast<OwnedTensor*>(self->manager_ctx); };
   tensor->managed.dl_tensor = {tensor->memory, device.id(), static_cast<std::int32_t>(tensor->shape.size()), dlpack_type(dtype),
                                tensor->shape.data(), tensor->strides.data(), 0};
-  return &tensor.release()->managed;
+  return TensorPointer(&tensor.release()->managed);
 }
 
 }  // namespace tenon::host

@@ -7,7 +7,6 @@
 #include "core/memory/row_major.h"
 #include "host/devices/event.h"
 #include "host/devices/tensor_copy.h"
-#include "host/driver/owned_tensor.h"
 #include "host/machine/strided_copy.h"
 #include "host/plugins/contact/crossing.h"
 
@@ -53,12 +52,6 @@ TensorCall::TensorCall(Plan& plan, std::span<const DLTensor* const> inputs)
   }
   for (const ir::Output& output : graph_.outputs())
     if (output.kind == ir::OutputKind::update) check_update_target(output);
-}
-
-TensorCall::~TensorCall() {
-  for (const auto* tensors : {&outputs_, &copies_})
-    for (DLManagedTensorVersioned* tensor : *tensors)
-      if (tensor) tensor->deleter(tensor);
 }
 
 void TensorCall::check_input(std::size_t position) {
@@ -154,16 +147,15 @@ void* TensorCall::allocate_output(std::uint32_t position, std::vector<std::int64
   const ir::Type& type = plan_.output_types()[position];
   std::optional<std::vector<std::int64_t>> strides;
   if (type.strides) strides = evaluated(*type.strides);
-  DLManagedTensorVersioned*& tensor = outputs_[position];
-  if (tensor) tensor->deleter(tensor);  // a backend that failed had asked for it
-  tensor = nullptr;
+  TensorPointer& tensor = outputs_[position];
+  tensor.reset();  // a backend that failed had asked for it
   Device& device = plan_.environment().devices->get(ir::dlpack_device(type.device));
   tensor = make_tensor(device, plan_.environment().session, type.dtype, std::move(sizes), std::move(strides));
   return tensor->dl_tensor.data;
 }
 
 void TensorCall::allocate_outputs() {
-  outputs_.resize(graph_.outputs().size(), nullptr);
+  outputs_.resize(graph_.outputs().size());
   output_pointers_.resize(graph_.outputs().size(), nullptr);
   std::vector<bool> late(graph_.symbols().size(), false);
   const std::vector<NodeId> definers = defining_nodes(graph_);
@@ -218,7 +210,7 @@ void TensorCall::write_updates() {
 void TensorCall::take_outputs(std::span<DLManagedTensorVersioned*> outputs) {
   std::size_t next = 0;
   for (std::size_t k = 0; k < outputs_.size(); ++k)
-    if (graph_.outputs()[k].kind == ir::OutputKind::result) outputs[next++] = std::exchange(outputs_[k], nullptr);
+    if (graph_.outputs()[k].kind == ir::OutputKind::result) outputs[next++] = outputs_[k].release();
 }
 
 }  // namespace tenon::host

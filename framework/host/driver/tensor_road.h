@@ -7,6 +7,7 @@
 
 #include "core/abi/dlpack.h"
 #include "core/ir/graph.h"
+#include "host/driver/owned_tensor.h"
 #include "host/runtime/plan.h"
 
 namespace tenon::host {
@@ -17,7 +18,6 @@ class TensorCall {
   /// Throws (invalid_argument) for an input that does not fit, naming it, what was given and what is allowed; (unsupported) for a
   /// device or dtype that no graph has.
   TensorCall(Plan& plan, std::span<const DLTensor* const> inputs);
-  ~TensorCall();
   TensorCall(const TensorCall&) = delete;
 
   void run();
@@ -44,8 +44,8 @@ class TensorCall {
   std::vector<std::int64_t> symbols_;
   std::vector<bool> bound_;
   std::vector<const void*> input_pointers_;
-  std::vector<DLManagedTensorVersioned*> copies_;  // of inputs, in the layout that the program takes
-  std::vector<DLManagedTensorVersioned*> outputs_;  // of every kind
+  std::vector<TensorPointer> copies_;   // of inputs, in the layout that the program takes
+  std::vector<TensorPointer> outputs_;  // of every kind
   std::vector<void*> output_pointers_;
 };
 

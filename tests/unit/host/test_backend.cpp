@@ -96,9 +96,9 @@ TenonBackend TestBackend::table() {
     return b.behaviour.workspace ? b.behaviour.workspace(symbols, *bytes) : std::int32_t{TENON_OK};
   };
   t.release = [](void* artefact) {
-    if (const auto& before = static_cast<Compiled*>(artefact)->owner->behaviour.release) before();
-    ++static_cast<Compiled*>(artefact)->owner->released;
-    delete static_cast<Compiled*>(artefact);
+    const std::unique_ptr<Compiled> compiled(static_cast<Compiled*>(artefact));
+    if (const auto& before = compiled->owner->behaviour.release) before();
+    ++compiled->owner->released;
   };
   return t;
 }
