@@ -3,11 +3,13 @@
 # built for the Python there (a build folder of its own, with -DPython_EXECUTABLE=…, target _tenon).
 set -euo pipefail
 build=$1 module=$2 to=$3
-mkdir -p "$to/python/tenon" "$to/lib/tenon/plugins"
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$to/python/tenon" "$to/lib/tenon/plugins" "$to/tests"
 cp -RL "$build"/python/tenon/*.py* "$to/python/tenon/"
 cp "$module" "$to/python/tenon/"
-for name in reference canonical simplify cleanup; do cp "$build/lib/tenon/plugins/$name.so" "$build/lib/tenon/plugins/$name.json" "$to/lib/tenon/plugins/"; done
-printf '[compile]\nbackends = ["cuda"]\n' > "$to/tenon.toml"
+for name in reference llvm canonical simplify cleanup; do cp "$build/lib/tenon/plugins/$name.so" "$build/lib/tenon/plugins/$name.json" "$to/lib/tenon/plugins/"; done
+cp -R "$here"/../{python,opinfo,walks,device,process,fuzz_tensors,fuzz_loops,fuzz_objects,fuzz_modules,fuzz_python,plugins,conftest.py} "$to/tests/"
+printf '[compile]\nbackends = ["cuda", "llvm"]\n' > "$to/tenon.toml"
 strip --strip-unneeded "$to"/python/tenon/*.so "$to"/lib/tenon/plugins/*.so
-python3 "$(dirname "$0")/stamp.py" "$to"/lib/tenon/plugins/*.json
+python3 "$here/stamp.py" "$to"/lib/tenon/plugins/*.json
 du -sh "$to"

@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import os
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,7 @@ import tenon
 from tests.opinfo.judge import disagreement
 from tests.walks.verdict import Verdict, how_it_ran
 
+DEVICE = os.environ.get("TENON_TEST_DEVICE", "cpu")  # where samples are made
 DTYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool}
 # Walked only where they are named.
 OTHER_DTYPES = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float64", "complex64", "uint8", "int8", "int16", "int32")}
@@ -40,10 +42,10 @@ def entries() -> dict[str, Any]:
 def samples_of(entry: Any, dtype: str) -> Iterator[Any]:
     """The entry's samples in a dtype, with the seed that every run has; none where the entry lacks the dtype."""
     of_torch = (DTYPES | OTHER_DTYPES)[dtype]
-    if of_torch not in entry.supported_dtypes("cpu"):
+    if of_torch not in entry.supported_dtypes(torch.device(DEVICE).type):
         return
     torch.manual_seed(0)
-    yield from entry.sample_inputs("cpu", of_torch, requires_grad=False)
+    yield from entry.sample_inputs(DEVICE, of_torch, requires_grad=False)
 
 
 def judge(entry: Any, sample: Any) -> Verdict:

@@ -92,8 +92,16 @@ Values scatter_adapt(ForeignArguments& a, std::string reduce) {
   return {reshape_to(a.builder(), a.one("scatter", {vector(self), vector(index), vector(src)}, std::move(attributes)), shape)};
 }
 
+/// torch.scatter has words of its own for the two reductions that it knows.
+std::string reduction_of_scatter(const std::string& word) {
+  if (word == "add") return "sum";
+  if (word == "multiply") return "prod";
+  if (!word.empty()) throw Exception(error(Code::invalid_argument, "reduce argument must be either add or multiply."));
+  return word;
+}
+
 Op scatter_op() {
-  const Adapt plain = [](ForeignArguments& a) { return scatter_adapt(a, a.text("reduce", "")); };
+  const Adapt plain = [](ForeignArguments& a) { return scatter_adapt(a, reduction_of_scatter(a.text("reduce", ""))); };
   const Adapt sum = [](ForeignArguments& a) { return scatter_adapt(a, "sum"); };
   Op op = changed_copy("scatter", "(Tensor self, Tensor index, Tensor src, int dim, str reduce='', bool include_self=True) -> Tensor",
                        torch_names("scatter", "(self, dim, index, src=None, *, value=None, reduce=None)", plain) +

@@ -78,11 +78,19 @@ void PtxIsa::fail_where(LaneBuilder& b, Value* condition) const {
 
 void PtxIsa::meet(LaneBuilder& b) const { b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0, {}, {}); }
 
+/// One variable a kernel, as large as the largest that it asks for: all that it stores there it finds there.
 Value* PtxIsa::shared_memory(LaneBuilder& b, std::size_t words) const {
-  const char* name = "tenon_shared";
-  if (auto* known = b.module().getNamedGlobal(name); known && known->getValueType()->getArrayNumElements() >= words) return known;
+  const std::string name = b.ir.GetInsertBlock()->getParent()->getName().str() + "_shared";
+  auto* known = b.module().getNamedGlobal(name);
+  if (known && known->getValueType()->getArrayNumElements() >= words) return known;
   auto* type = llvm::ArrayType::get(b.ir.getInt64Ty(), words);
-  return new llvm::GlobalVariable(b.module(), type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type), name, nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+  auto* made = new llvm::GlobalVariable(b.module(), type, false, llvm::GlobalValue::InternalLinkage, llvm::UndefValue::get(type), name, nullptr, llvm::GlobalValue::NotThreadLocal, kShared);
+  if (known) {
+    made->takeName(known);
+    known->replaceAllUsesWith(made);
+    known->eraseFromParent();
+  }
+  return made;
 }
 
 }  // namespace tenon::cuda

@@ -11,6 +11,7 @@
 #include "python/objects/graph_break.h"
 #include "python/objects/imported.h"
 #include "python/objects/sequences.h"
+#include "python/results/device_results.h"
 #include "python/results/torch_results.h"
 #include "python/session/errors.h"
 
@@ -137,7 +138,8 @@ std::vector<Ref> run_function(const GraphFunction& function, std::span<PyObject*
     data[i] = inputs[i] ? const_cast<void*>(data_of(function.captured().inputs[i], inputs[i], scalars[i].bytes)) : nullptr;
   std::vector<Ref> made(function.captured().tensors.size());
   function.make_tensors(data.data() + inputs.size(), symbols, [&](std::size_t i, const TensorOutput& output, auto shape, auto strides, void*& memory) {
-    made[i] = checked(new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, memory));
+    made[i] = checked(output.device.is_host() ? new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, memory)
+                                             : new_device_tensor(output.device, output.dtype, shape, strides, memory));
   });
   bool done = false;
   {

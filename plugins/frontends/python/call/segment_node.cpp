@@ -25,10 +25,13 @@ CapturedGraph outline(const CapturedGraph& captured) {
   return made;
 }
 
-/// Whether the memory of all that the nodes keep can be kept without its object.
+/// Whether all is the host's: what the nodes keep can be kept as memory, without its object.
 bool keeps_memory_only(const CapturedGraph& captured) {
+  const auto is_elsewhere = [](const TensorOutput& tensor) { return !tensor.device.is_host(); };
+  if (std::ranges::any_of(captured.tensors, is_elsewhere)) return false;
   const auto of_torch = [&](std::uint32_t i) {
     const TensorSpec& input = captured.inputs[i];
+    if (!input.device.is_host()) return false;
     return input.kind == TensorKind::scalar || (input.kind == TensorKind::torch && input.key_set != 0 && !input.is_inference());
   };
   return std::ranges::all_of(captured.gradients->nodes, [&](const GradientNode& node) { return std::ranges::all_of(node.part.kept_inputs, of_torch); });

@@ -10,6 +10,7 @@
 #include "core/rewrite/differentiated.h"
 #include "core/rewrite/gradient_sections.h"
 #include "python/graph/captured_graph.h"
+#include "python/library/torch_device.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
 #include "tenon/host.h"
@@ -35,6 +36,7 @@ TensorOutput fresh_tensor(const CapturedGraph& captured, const ir::Type& type, s
   made.tensor = TensorKind::torch;
   made.index = static_cast<std::uint32_t>(output);
   made.dtype = type.dtype;
+  made.device = type.device;
   made.shape = sizes_now(captured, type.shape);
   if (order.empty()) {
     order.resize(type.shape.size());
@@ -66,14 +68,15 @@ std::optional<ir::Shape> strides_of(const TensorOutput& output, const ir::Type& 
 }
 
 /// The metadata of a tensor that the segment makes, as far as finding its elements needs it.
-TensorSpec made_spec(DType dtype, Extents shape, Extents strides) {
+TensorSpec made_spec(const TensorOutput& of, Extents strides) {
   TensorSpec spec;
   const TorchLibrary& torch = *known_torch_library();
-  spec.dtype = dtype;
+  spec.dtype = of.dtype;
+  spec.device = of.device;
   spec.type = reinterpret_cast<PyTypeObject*>(torch.tensor.get());
-  spec.shape = std::move(shape);
+  spec.shape = of.shape;
   spec.strides = std::move(strides);
-  spec.key_set = torch.direct_fields ? torch.plain_keys : 0;
+  spec.key_set = !torch.direct_fields ? 0 : of.device.is_host() ? torch.plain_keys : torch_device(of.device).plain_keys;
   return spec;
 }
 
@@ -96,7 +99,7 @@ void set_graph(CapturedGraph& captured, ir::Graph graph) {
   captured.recording = std::make_unique<Recording>(std::move(graph), Trace{}, std::vector<std::string>{});
 }
 
-TensorSpec spec_of_gradient(const TensorOutput& of) { return made_spec(of.dtype, of.shape, row_major(of.shape)); }
+TensorSpec spec_of_gradient(const TensorOutput& of) { return made_spec(of, row_major(of.shape)); }
 
 std::uint32_t tensor_of_output(const CapturedGraph& captured, std::uint32_t output) {
   const auto tensor = std::ranges::find_if(captured.tensors, [&](const TensorOutput& t) { return t.kind == TensorOutput::Kind::fresh && t.index == output; });
@@ -146,7 +149,7 @@ GradientGraph captured_gradients(const CapturedGraph& captured, const SegmentGra
   for (std::uint32_t t : node.kept_tensors) {
     const TensorOutput& tensor = captured.tensors[t];
     if (const auto strides = strides_of(tensor, part.graph.type(next_input()))) part.graph.set_strides(next_input(), *strides);
-    made->inputs.push_back(made_spec(tensor.dtype, tensor.shape, tensor.strides));
+    made->inputs.push_back(made_spec(tensor, tensor.strides));
   }
   for (std::size_t k = 0; k < node.results.size(); ++k) {
     const TensorOutput& tensor = captured.tensors[node.results[k]];
@@ -249,9 +252,6 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::s
   } catch (const Exception& failure) {
     throw GraphBreak(fmt::format("no gradient: {}", failure.what()));
   }
-  for (NodeId id : parts.forward.nodes())
-    for (ir::ValueId v : parts.forward.node(id).results)
-      if (!parts.forward.type(v).device.is_host()) throw GraphBreak("tensors of a device beside tensors that require grad", "detach them, or move them before the call");
   require_values(parts.forward, captured.assumptions);
   for (std::size_t o = captured.recording->graph.outputs().size(); o < parts.forward.outputs().size(); ++o)
     captured.tensors.push_back(fresh_tensor(captured, parts.forward.type(parts.forward.outputs()[o].value), o));
@@ -285,7 +285,7 @@ void give_kept_tensors(CapturedGraph& captured, SegmentGradients& gradients, con
     tensor.index = static_cast<std::uint32_t>(captured.inputs.size());
     const ir::ValueId input = gradients.from_kept->inputs()[tensor.index];
     if (const auto strides = strides_of(tensor, gradients.from_kept->type(input))) gradients.from_kept->set_strides(input, *strides);
-    captured.inputs.push_back(made_spec(tensor.dtype, tensor.shape, tensor.strides));
+    captured.inputs.push_back(made_spec(tensor, tensor.strides));
   }
 }
 

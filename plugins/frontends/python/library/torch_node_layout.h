@@ -75,22 +75,6 @@ inline bool is_empty(const Vector<void*>& vector) { return vector.first == vecto
 inline bool has_own_hooks(void* meta) { return !is_empty(field<Vector<void*>>(meta, 80)) || field<void*>(meta, 120); }
 inline bool has_hooks(const Node& node) { return !(is_empty(node.hooks_before) && is_empty(node.tensor_hooks_before) && is_empty(node.hooks_after)); }
 
-/// Whether a tensor that requires grad is a leaf of the autograd graph, and no hook of the program's is run when its gradient comes: no hook on the
-/// tensor, before or after, and none on the node that accumulates, which it may have.
-inline bool is_free_leaf(void* meta) {
-  if (!meta || node_of(meta) || has_own_hooks(meta)) return false;
-  const auto* accumulator = static_cast<const Node*>(accumulator_of(meta));
-  const bool alive = accumulator && static_cast<std::uint32_t>(accumulator->counts.load(std::memory_order_relaxed)) != 0;
-  return !alive || !has_hooks(*accumulator);
-}
-
-/// Pins that, while the tensor has had no node that accumulates. It is pinned already.
-inline bool pin_free_leaf(void* meta, Pins& pins) {
-  if (!is_free_leaf(meta) || accumulator_of(meta)) return false;
-  for (const std::size_t place : {48, 56, 80, 88, 120}) pins.word(&field<char>(meta, place), field<std::uint64_t>(meta, place));
-  return true;
-}
-
 /// What is used of torch, all by name.
 struct Functions {
   void (*gradient_edge)(Edge*, void** tensor);

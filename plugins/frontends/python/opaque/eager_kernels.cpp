@@ -7,6 +7,7 @@
 #include <string>
 #include <unordered_set>
 
+#include "python/library/torch_device.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
 #include "python/opaque/opaque_call.h"
@@ -99,12 +100,12 @@ void require_eager_kernel(PyObject* callable, const ForeignFunction& function, P
 
 namespace {
 
-/// A tensor on the CPU that lies as a twin does: zeros, of which some may share memory.
-Ref zeros_like_twin(const TorchLibrary& torch, PyObject* twin) {
+/// A tensor on the device that lies as a twin does: zeros, of which some may share memory.
+Ref zeros_like_twin(const TorchLibrary& torch, PyObject* twin, ir::Device device) {
   const TensorSpec spec = read_twin(twin);
   std::int64_t last = 0;
   for (std::size_t d = 0; d < spec.shape.size(); ++d) last += (spec.shape[d] - 1) * spec.strides[d];
-  Ref kwargs = checked(Py_BuildValue("{sO}", "dtype", torch.dtypes[static_cast<std::size_t>(spec.dtype)].get()));
+  Ref kwargs = checked(Py_BuildValue("{sOsO}", "dtype", torch.dtypes[static_cast<std::size_t>(spec.dtype)].get(), "device", torch_device_object(torch, device)));
   Ref args = checked(Py_BuildValue("(L)", static_cast<long long>(std::max<std::int64_t>(last, 0) + 1)));
   Ref memory = checked(PyObject_Call(checked(PyObject_GetAttrString(torch.module.get(), "zeros")).get(), args.get(), kwargs.get()));
   return checked(PyObject_CallMethod(memory.get(), "as_strided", "OO", integer_tuple(spec.shape).get(), integer_tuple(spec.strides).get()));
@@ -112,7 +113,7 @@ Ref zeros_like_twin(const TorchLibrary& torch, PyObject* twin) {
 
 }  // namespace
 
-Ref with_strides_of_cpu(Ref answer, const StandIns& stand_ins, PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::int64_t most) {
+Ref with_strides_of_kernels(Ref answer, const StandIns& stand_ins, PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::int64_t most) {
   const TorchLibrary& torch = *torch_library();
   std::int64_t elements = 0;
   const auto zeros = [&](PyObject* item) {
@@ -121,7 +122,9 @@ Ref with_strides_of_cpu(Ref answer, const StandIns& stand_ins, PyObject* callabl
     std::int64_t count = 1;
     for (std::int64_t extent : spec.shape) count *= extent;
     elements += count;
-    return elements > most ? Ref::borrow(item) : zeros_like_twin(torch, item);
+    if (elements > most) return Ref::borrow(item);
+    const auto index = stand_ins.of_twin(item);
+    return zeros_like_twin(torch, item, index ? stand_ins[*index].device : ir::Device());
   };
   std::vector<Ref> said, given;
   collect_tensors(answer.get(), said);
@@ -139,9 +142,9 @@ Ref with_strides_of_cpu(Ref answer, const StandIns& stand_ins, PyObject* callabl
   std::size_t next = 0;
   return with_replaced(answer.get(), [&](PyObject* item) {
     if (!torch.is_tensor(item)) return Ref();
-    const TensorSpec spec = read_twin(item), on_cpu = read_twin(given[next++].get());
-    if (of_an_operand(item) || spec.shape != on_cpu.shape || spec.dtype != on_cpu.dtype || spec.strides == on_cpu.strides) return Ref::borrow(item);
-    return make_twin(TensorKind::torch, spec.dtype, spec.shape, on_cpu.strides, true);
+    const TensorSpec spec = read_twin(item), made = read_twin(given[next++].get());
+    if (of_an_operand(item) || spec.shape != made.shape || spec.dtype != made.dtype || spec.strides == made.strides) return Ref::borrow(item);
+    return make_twin(TensorKind::torch, spec.dtype, spec.shape, made.strides, true);
   });
 }
 

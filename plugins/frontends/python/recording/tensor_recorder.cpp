@@ -140,7 +140,7 @@ Ref TensorRecorder::differentiable(PyObject* callable, std::span<const Ref> argu
       parameters |= known_torch_library()->is_tensor(item) && !is_torch_stand_in(item) && checked(PyObject_GetAttrString(item, "requires_grad")).is(Py_True);
     }
   }
-  const auto is_followed = [&](StandIns::Index index) { return core_.stand_ins[index].device.is_host() && !is_complex(core_.stand_ins[index].dtype); };
+  const auto is_followed = [&](StandIns::Index index) { return !is_complex(core_.stand_ins[index].dtype); };
   const bool tracks = history_.tracks(operands) || (parameters && torch_state().value_or(core_.state).grad_enabled());
   if (!tracks || !std::ranges::all_of(operands, is_followed)) return {};
   return checked(PyObject_GetAttrString(checked(imported("tenon._differentiable")).get(), std::string(function.last_word()).c_str()));

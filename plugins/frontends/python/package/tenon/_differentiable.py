@@ -1,7 +1,8 @@
 """Functions that torch writes in C and that no op has a gradient for, in Python: a capture follows it where a gradient is wanted.
 
 They compute, and draw random numbers, as ATen does on the CPU, in the same order (aten/src/ATen/native: Dropout.cpp, Activation.cpp,
-transformers/attention.cpp, RNN.cpp, WeightNorm.cpp). ``NotImplemented`` is for calls that only the original makes.
+transformers/attention.cpp, RNN.cpp, WeightNorm.cpp), and on other devices where that is known. ``NotImplemented`` is for calls that only the
+original makes.
 """
 from __future__ import annotations
 
@@ -14,6 +15,9 @@ _ALPHA = 1.7580993408473766
 
 
 def dropout(input: torch.Tensor, p: float, train: bool) -> Any:
+    if not input.is_cpu and _is_number(p) and 0 < p < 1 and train and input.numel() > 0:
+        _, mask = torch.native_dropout(input.detach(), p, True)
+        return input * mask * (1.0 / (1.0 - p))
     return _dropped(input, p, train, _noise_of_elements, False)
 
 
@@ -51,7 +55,7 @@ def _dropped(input: torch.Tensor, p: float, train: bool, noise_of: Any, in_place
     if p == 0 or not train or input.numel() == 0:
         return input
     if p == 1:
-        nothing = torch.zeros((), dtype=input.dtype)
+        nothing = input.new_zeros(())
         return input.mul_(nothing) if in_place else input.mul(nothing)
     noise = noise_of(input, 1 - p)
     if noise is NotImplemented:
@@ -97,6 +101,8 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Any:
+    if not query.is_cpu:
+        return NotImplemented  # kernels of the device draw in an order of their own
     if not _is_number(dropout_p) or not (scale is None or _is_number(scale)) or not 0 < dropout_p <= 1 or query.dim() < 2 or (is_causal and attn_mask is not None) or query.dtype is not key.dtype or query.dtype is not value.dtype:
         return NotImplemented
     dtype = query.dtype
@@ -168,6 +174,8 @@ def _layers(cell: Any, x: torch.Tensor, states: tuple, settings: tuple) -> Any:
     parameters, has_biases, layers, dropped, train, bidirectional, batch_first = settings
     directions = 2 if bidirectional else 1
     each = 4 if has_biases else 2
+    if not x.is_cpu:
+        return NotImplemented  # a device has kernels for whole sequences
     if x.dim() != 3 or len(parameters) != layers * directions * each:
         return NotImplemented
     if batch_first:

@@ -26,7 +26,6 @@ void History::require_tracked(std::span<const Index> operands) const {
     if (core_.is_inference(index)) throw GraphBreak("a tensor that was made in inference mode, beside tensors that require grad");
     if (!s.requires_grad) continue;
     if (!is_float(s.dtype)) throw GraphBreak("complex numbers that require grad");
-    if (!s.device.is_host()) throw GraphBreak("a tensor of a device that requires grad", kGradHint);
     if (s.untracked) throw GraphBreak("a view that was made without grad mode, of a tensor that requires grad");
     if (!reads_present_root(index)) throw GraphBreak("an operation with grad mode on, on a view of a tensor that was written without");
   }
@@ -46,7 +45,7 @@ void History::ask_for_gradient(Index index, bool wanted) {
   StandIn& s = core_.stand_ins[index];
   if (s.requires_grad == wanted) return;
   if (!wanted_) throw GraphBreak("gradients are asked for", kGradHint);
-  const bool born = s.kind == TensorKind::torch && !s.input && is_float(s.dtype) && s.device.is_host() && !core_.is_inference(index) && !s.counts_apart;
+  const bool born = s.kind == TensorKind::torch && !s.input && is_float(s.dtype) && !core_.is_inference(index) && !s.counts_apart;
   if (!wanted || !born || core_.is_late(s.value) || core_.in_branch()) throw GraphBreak("a tensor is asked to require a gradient, or not to");
   s.leaf = s.requires_grad = true;
   core_.stand_ins.storage_of(index).requires_grad = true;

@@ -149,7 +149,7 @@ Ref RecordedResults::wrap_like_twins(PyObject* callable, const ForeignFunction& 
   const bool torch = function.flavour == ops::Flavour::torch;
   Ref answer = with_undefined_results(function.name, torch ? call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour)
                                                            : numpy_answer(stand_ins_, callable, function.name, operands, twin_args.get(), twin_kwargs.get()));
-  if (torch && (function.composite ? any_is_empty_otherwise(operands) || any_is_odd_row(operands) : lie_unusually(operands))) answer = as_the_cpu_lays_out(std::move(answer), callable, args, kwargs, result);
+  if (torch && (function.composite ? any_is_empty_otherwise(operands) || any_is_odd_row(operands) : lie_unusually(operands))) answer = as_kernels_lay_out(std::move(answer), callable, args, kwargs, result);
   return wrap_answer(answer.get(), function, result.values, operands);
 }
 
@@ -171,7 +171,7 @@ bool RecordedResults::lie_unusually(std::span<const Index> operands) const {
   return std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].strides != row_major(stand_ins_[operand].shape); });
 }
 
-Ref RecordedResults::as_the_cpu_lays_out(Ref answer, PyObject* callable, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result) {
+Ref RecordedResults::as_kernels_lay_out(Ref answer, PyObject* callable, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result) {
   constexpr std::int64_t kMost = 1 << 20, kMostOfProducts = 1 << 14;
   const bool product = std::ranges::any_of(result.values, [&](ir::ValueId value) {
     const ir::Value& made = graph_.value(value);
@@ -179,7 +179,7 @@ Ref RecordedResults::as_the_cpu_lays_out(Ref answer, PyObject* callable, PyObjec
     return loop && loop->reducer && graph_.node(made.node).operands.size() > 1;
   });
   const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
-  return with_strides_of_cpu(std::move(answer), stand_ins_, callable, twin_args.get(), twin_kwargs.get(), product ? kMostOfProducts : kMost);
+  return with_strides_of_kernels(std::move(answer), stand_ins_, callable, twin_args.get(), twin_kwargs.get(), product ? kMostOfProducts : kMost);
 }
 
 Ref RecordedResults::wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values,

@@ -38,7 +38,7 @@ class RecordedResults {
 
   bool lie_unusually(std::span<const Index> operands) const;
   /// What torch makes of other functions it makes of them on the meta device, too. What takes long is not computed to hear how its result lies.
-  Ref as_the_cpu_lays_out(Ref answer, PyObject* callable, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result);
+  Ref as_kernels_lay_out(Ref answer, PyObject* callable, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result);
 
   /// The strides of a stand-in over the numbers that vary; nothing where they cannot be said.
   std::optional<ir::Shape> strides_of(Index index) const;

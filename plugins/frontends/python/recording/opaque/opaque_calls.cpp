@@ -112,7 +112,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
   const Ref known_args = present_floats ? sizes_.with_floats(args, 1) : Ref::borrow(args), known_kwargs = kwargs && present_floats ? sizes_.with_floats(kwargs, 1) : Ref::borrow(kwargs);
   Ref answer = use.answer ? use.answer : twins_.call(callable, function, operands, known_args.get(), known_kwargs.get(), use);
   const bool only_computes = !use.answer && !use.random && !use.written && use.declared.empty() && !function.in_graph && !purity_of(callable, function).foreign;
-  if (only_computes && function.flavour == ops::Flavour::torch && results_.lie_unusually(operands)) answer = results_.as_the_cpu_lays_out(std::move(answer), callable, known_args.get(), known_kwargs.get(), {});
+  if (only_computes && function.flavour == ops::Flavour::torch && (results_.lie_unusually(operands) || !core_.device_of(operands).is_host())) answer = results_.as_kernels_lay_out(std::move(answer), callable, known_args.get(), known_kwargs.get(), {});
   if (use.random && !use.written && core_.stand_ins.of_twin(answer.get())) throw GraphBreak(fmt::format("{} gives its argument as it is", function.name));
   if (use.random && !use.written) answer = with_strides_of_draw(std::move(answer), callable, operands, args, kwargs);
   if (use.written) twins_.require_written(answer.get(), function, *use.written);
@@ -242,7 +242,7 @@ std::vector<ir::ValueId> OpaqueCalls::add_node(const std::string& target, std::s
 Ref OpaqueCalls::with_strides_of_draw(Ref answer, PyObject* callable, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
   if (!results_.lie_unusually(operands)) return answer;
   const Ref twin_args = core_.stand_ins.with_twins(args), twin_kwargs = kwargs ? core_.stand_ins.with_twins(kwargs) : Ref();
-  return with_strides_of_cpu(std::move(answer), core_.stand_ins, callable, twin_args.get(), twin_kwargs.get(), std::numeric_limits<std::int64_t>::max());
+  return with_strides_of_kernels(std::move(answer), core_.stand_ins, callable, twin_args.get(), twin_kwargs.get(), std::numeric_limits<std::int64_t>::max());
 }
 
 }  // namespace tenon::python
