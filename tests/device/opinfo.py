@@ -19,9 +19,10 @@ def walk(shard: int, shards: int, first: int, until: float, count: int) -> None:
     import torch
 
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    import tenon
     from tests.opinfo import samples
 
-    torch.ones(1, device=samples.DEVICE)
+    tenon.compile(lambda x: x + 1)(torch.ones(1, device=samples.DEVICE))  # which opens the device, also where TENON_TEST_BACKEND is one of the host
     mine = list(samples.entries().items())[shard::shards]
     for number, (name, entry) in enumerate(mine[first:], first):
         for dtype in samples.DTYPES:

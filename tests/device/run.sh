@@ -19,6 +19,7 @@ for part in "$@"; do
     programs|training|torch_terms|costs) TENON_CONFIG="$pack/tenon.toml" timeout 500 python3 "$here/$part.py" ;;
     cold) cache=$(mktemp -d); for process in 1 2; do TENON_CACHE=on TENON_CACHE_DIR="$cache" TENON_CONFIG="$pack/tenon.toml" python3 "$here/cold.py" || break; done ;;
     opinfo) TENON_CONFIG="$pack/tenon.toml" TENON_TEST_DEVICE=cuda:0 python3 "$here/opinfo.py" "${OPINFO_SECONDS:-400}" ;;
+    opinfo_by_torch) TENON_CONFIG="$pack/tenon.toml" TENON_TEST_DEVICE=cuda:0 TENON_TEST_BACKEND=llvm python3 "$here/opinfo.py" "${OPINFO_SECONDS:-400}" ;;
     pytest) suites "$here"/../python/{devices,ops,tensors,training,modules,memory,opaque,control,breaks} ;;
     conformance) $kit --jobs "$(nproc)" | tail -n 40 ;;
     sanitizer) timeout 150 compute-sanitizer --tool memcheck --target-processes all --error-exitcode 3 $kit --jobs "$(nproc)" --time-limit 120 \

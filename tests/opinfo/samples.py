@@ -20,6 +20,7 @@ from tests.opinfo.judge import disagreement
 from tests.walks.verdict import Verdict, how_it_ran
 
 DEVICE = os.environ.get("TENON_TEST_DEVICE", "cpu")  # where samples are made
+BACKEND = os.environ.get("TENON_TEST_BACKEND")
 DTYPES = {"float32": torch.float32, "int64": torch.int64, "bool": torch.bool}
 # Walked only where they are named.
 OTHER_DTYPES = {name: getattr(torch, name) for name in ("float16", "bfloat16", "float64", "complex64", "uint8", "int8", "int16", "int32")}
@@ -67,7 +68,7 @@ def _own_seed() -> contextlib.AbstractContextManager:
 def _compiled(entry: Any, sample: Any, want: Any) -> Verdict:
     tenon.reset()
     program = _program(entry.op)
-    compiled = tenon.compile(program)
+    compiled = tenon.compile(program, backend=BACKEND)
     try:
         results = [_call(compiled, sample) for _ in range(2)]
     except Exception as error:  # noqa: BLE001: an exception where eager has none is a wrong result

@@ -113,7 +113,7 @@ Ref zeros_like_twin(const TorchLibrary& torch, PyObject* twin, ir::Device device
 
 }  // namespace
 
-Ref with_strides_of_kernels(Ref answer, const StandIns& stand_ins, PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::int64_t most) {
+Ref with_strides_of_kernels(Ref answer, const StandIns& stand_ins, PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::int64_t most, bool on_device) {
   const TorchLibrary& torch = *torch_library();
   std::int64_t elements = 0;
   const auto zeros = [&](PyObject* item) {
@@ -124,7 +124,7 @@ Ref with_strides_of_kernels(Ref answer, const StandIns& stand_ins, PyObject* cal
     elements += count;
     if (elements > most) return Ref::borrow(item);
     const auto index = stand_ins.of_twin(item);
-    return zeros_like_twin(torch, item, index ? stand_ins[*index].device : ir::Device());
+    return zeros_like_twin(torch, item, on_device && index ? stand_ins[*index].device : ir::Device());
   };
   std::vector<Ref> said, given;
   collect_tensors(answer.get(), said);

@@ -23,10 +23,11 @@ void require_eager_kernel(PyObject* callable, const ForeignFunction& function, P
 /// otherwise, and for many elements.
 Ref answer_for_all_elements(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, const std::function<bool(PyObject*, PyObject*)>& alike);
 
-/// The answer of torch's meta device to a call, with the strides that the kernels of the operands' device give what is made in new memory, for
-/// zeros that lie as the twins do: the meta device's kernels are others, and do not always say the same. As it is where the others raise, or operands have more
+/// The answer of torch's meta device to a call, with the strides that its CPU kernels give what is made in new memory, for zeros that lie as
+/// the twins do: the meta device's kernels are others, and do not always say the same. `on_device`: the kernels of the operands' device, which must
+/// draw nothing, and take any zeros: an assertion of theirs ends all work there. As it is where the kernels raise, or operands have more
 /// than `most` elements.
-Ref with_strides_of_kernels(Ref answer, const StandIns& stand_ins, PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::int64_t most);
+Ref with_strides_of_kernels(Ref answer, const StandIns& stand_ins, PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::int64_t most, bool on_device);
 
 /// What the call gives for zeros of the dtypes and sizes of its twins. Throws PythonError where it raises.
 Ref answer_on_zeros(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs);

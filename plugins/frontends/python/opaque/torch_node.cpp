@@ -67,12 +67,28 @@ Ref TorchNode::argument(const ops::ForeignArgument& given, bool device, std::spa
   return Ref::borrow(Py_None);
 }
 
-std::vector<Ref> TorchNode::run(std::span<const Ref> operands, std::span<const std::int64_t> symbols) const {
+Ref TorchNode::answer(std::span<const Ref> operands, std::span<const std::int64_t> symbols, PyObject* target) const {
   std::vector<Ref> positional;
   for (const ops::ForeignArgument& each : call_.positional) positional.push_back(argument(each, false, operands, symbols));
   Ref args = checked(PyList_AsTuple(list_of(positional).get())), kwargs = checked(PyDict_New());
   for (const auto& [name, each] : call_.keyword) checked(PyDict_SetItemString(kwargs.get(), name.c_str(), argument(each, name == "device", operands, symbols).get()));
-  Ref answer = checked(PyObject_Call(callable_.get(), args.get(), kwargs.get()));
+  if (target) checked(PyDict_SetItemString(kwargs.get(), "out", target));
+  return checked(PyObject_Call(callable_.get(), args.get(), kwargs.get()));
+}
+
+bool TorchNode::run_into(std::span<const Ref> operands, std::span<const std::int64_t> symbols, PyObject* target) const {
+  if (!takes_target_) return false;
+  try {
+    if (answer(operands, symbols, target).is(target)) return true;
+  } catch (const PythonError&) {
+    PyErr_Clear();
+  }
+  takes_target_ = false;
+  return false;
+}
+
+std::vector<Ref> TorchNode::run(std::span<const Ref> operands, std::span<const std::int64_t> symbols) const {
+  Ref answer = this->answer(operands, symbols, nullptr);
   std::vector<Ref> results;
   if (!PyTuple_Check(answer.get()) && !PyList_Check(answer.get())) return {std::move(answer)};
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(answer.get()); ++i) results.push_back(Ref::borrow(PySequence_Fast_GET_ITEM(answer.get(), i)));

@@ -19,16 +19,22 @@ class TorchNode {
 
   /// Gives the results, in the node's order. `operands` by position, those that are literals left out of account. Throws PythonError.
   std::vector<Ref> run(std::span<const Ref> operands, std::span<const std::int64_t> symbols) const;
+  /// Lets the function write its one result into a tensor that is there, of the right sizes and dtype. False where it cannot: nothing is said then
+  /// of what the tensor holds.
+  bool run_into(std::span<const Ref> operands, std::span<const std::int64_t> symbols, PyObject* target) const;
 
   const std::string& function() const { return name_; }
 
  private:
+  /// What the function gives. `target`: where it is to write that, or null.
+  Ref answer(std::span<const Ref> operands, std::span<const std::int64_t> symbols, PyObject* target) const;
   Ref argument(const ops::ForeignArgument& argument, bool device, std::span<const Ref> operands, std::span<const std::int64_t> symbols) const;
 
   std::string name_;
   Ref callable_;
   ops::ForeignCall call_;
   std::vector<ir::ValueId> operands_;  // as the call names them
+  mutable bool takes_target_ = true;   // until it was seen not to; with the GIL
 };
 
 }  // namespace tenon::python

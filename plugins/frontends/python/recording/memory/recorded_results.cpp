@@ -179,7 +179,9 @@ Ref RecordedResults::as_kernels_lay_out(Ref answer, PyObject* callable, PyObject
     return loop && loop->reducer && graph_.node(made.node).operands.size() > 1;
   });
   const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
-  return with_strides_of_kernels(std::move(answer), stand_ins_, callable, twin_args.get(), twin_kwargs.get(), product ? kMostOfProducts : kMost);
+  const auto is_no_index = [&](Index index) { return is_float(stand_ins_[index].dtype) || is_complex(stand_ins_[index].dtype); };
+  const bool on_device = std::ranges::all_of(stand_ins_.among(args, kwargs), is_no_index);
+  return with_strides_of_kernels(std::move(answer), stand_ins_, callable, twin_args.get(), twin_kwargs.get(), product ? kMostOfProducts : kMost, on_device);
 }
 
 Ref RecordedResults::wrap_answer(PyObject* answer, const ForeignFunction& function, std::span<const ir::ValueId> values,

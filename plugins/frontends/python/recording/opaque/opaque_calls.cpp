@@ -242,7 +242,7 @@ std::vector<ir::ValueId> OpaqueCalls::add_node(const std::string& target, std::s
 Ref OpaqueCalls::with_strides_of_draw(Ref answer, PyObject* callable, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
   if (!results_.lie_unusually(operands)) return answer;
   const Ref twin_args = core_.stand_ins.with_twins(args), twin_kwargs = kwargs ? core_.stand_ins.with_twins(kwargs) : Ref();
-  return with_strides_of_kernels(std::move(answer), core_.stand_ins, callable, twin_args.get(), twin_kwargs.get(), std::numeric_limits<std::int64_t>::max());
+  return with_strides_of_kernels(std::move(answer), core_.stand_ins, callable, twin_args.get(), twin_kwargs.get(), std::numeric_limits<std::int64_t>::max(), false);
 }
 
 }  // namespace tenon::python
