@@ -135,7 +135,7 @@ std::vector<std::int64_t> order_of_gradient(const CapturedGraph& captured, const
   if (gradients.is_input(w)) return order_of_gradient(captured.inputs[gradients.wanted[w]]);
   if (!gradients.is_inner(w)) return {};
   const TensorOutput& tensor = captured.tensors[gradients.inner_tensor(w)];
-  return tensor.varying_shape.empty() ? order_of_gradient(made_spec(tensor.dtype, tensor.shape, tensor.strides)) : std::vector<std::int64_t>();
+  return tensor.varying_shape.empty() ? order_of_gradient(made_spec(tensor, tensor.strides)) : std::vector<std::int64_t>();
 }
 
 /// A graph of gradients as it is run.
