@@ -62,3 +62,23 @@ def test_what_torch_has_no_function_for_runs_in_the_hosts_memory(check, device):
     for _ in range(2):
         check.same(compiled(X.to(device)), (X[X > 0] * 2).to(device))
     assert tenon.stats()["eager_fallbacks"] == 0, tenon.stats()
+
+
+@pytest.mark.parametrize("options", [{}, {"padding": 1, "stride": 2}, {"dilation": 2, "groups": 2}, {"stride": 3, "padding": (0, 2)}], ids=str)
+def test_the_gradient_of_a_picture(check, device, options):
+    """Against the CPU's: the mock device's own torch has no gradients of convolutions."""
+    tenon.compile(lambda x: x + 1)(X.to(device))
+    x, w = torch.randn(2, 4, 9, 10), torch.randn(6, 4 // options.get("groups", 1), 3, 2)
+
+    def fn(x, w):
+        return F.conv2d(x, w, **options).sin()
+
+    results = []
+    for way, place in ((fn, "cpu"), (tenon.compile(fn, backend="llvm"), device)):
+        picture = x.clone().to(place).requires_grad_()
+        made = way(picture, w.to(place))
+        made.backward(made.detach())
+        results.append([made.detach().cpu(), picture.grad.cpu()])
+    check.same(results[1], results[0])
+    stats = tenon.stats()
+    assert (stats["graph_breaks"], stats["eager_fallbacks"]) == (0, 0) and stats["backends"]["python"]["runs"] > 0, stats

@@ -88,6 +88,7 @@ Op conv_sum_op() {
   Op op;
   op.name = "conv_sum";
   op.schema = "(Tensor input, Tensor weight, *, int[] stride, int[] before, int[] after, int[] dilation, int groups=1) -> Tensor";
+  op.aliases = names({"tenon._by_torch.conv_sum"}, "(input, weight, stride, before, after, dilation, groups=1)");
   op.infer = infer_conv_sum;
   op.loop = conv_sum_loop;
   op.grad = written(gradients::conv_sum);
@@ -223,6 +224,7 @@ Op conv_weight_sum_op() {
   Op op;
   op.name = "conv_weight_sum";
   op.schema = "(Tensor input, Tensor gradient, *, int[] kernel, int[] stride, int[] before, int[] dilation, int groups=1) -> Tensor";
+  op.aliases = names({"tenon._by_torch.conv_weight_sum"}, "(input, gradient, kernel, stride, before, dilation, groups=1)");
   op.infer = infer_conv_weight_sum;
   op.loop = conv_weight_sum_loop;
   op.grad = written(gradients::conv_weight_sum);

@@ -95,7 +95,7 @@ Handled set_grad_enabled(Evaluator&, Arguments&);
 // ---- torch_modes.cpp: objects of classes with a `__torch_function__` of their own, which are no tensors
 Handled overrides_torch_functions(Evaluator&, Arguments&);
 Handled any_overrides_torch_functions(Evaluator&, Arguments&);
-// Likewise autocast on the CPU, of which the entry guards what it reads
+// Likewise autocast on the CPU and for CUDA, of which the entry guards what it reads
 Handled set_autocast_enabled(Evaluator&, Arguments&);
 Handled get_autocast_dtype(Evaluator&, Arguments&);
 Handled set_autocast_dtype(Evaluator&, Arguments&);

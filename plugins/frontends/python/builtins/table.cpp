@@ -204,6 +204,9 @@ constexpr Special kTorch[] = {
     {"torch._C", "_is_torch_function_mode_enabled", answer_false},
     {"torch._C", "_is_autocast_available", state_read},
     {"torch._C", "_get_privateuse1_backend_name", state_read},
+    {"torch._C", "_cuda_getDeviceCount", state_read},  // these are a process's
+    {"torch._C", "_cuda_isInBadFork", state_read},
+    {"torch._C", "_cuda_getDevice", flag_read<"_cuda_getDevice">},
     {"torch._C", "set_autocast_enabled", set_autocast_enabled},
     {"torch._C", "get_autocast_dtype", get_autocast_dtype},
     {"torch._C", "set_autocast_dtype", set_autocast_dtype},

@@ -1,4 +1,4 @@
-// Modes of torch that a program enters and leaves: autocast on the CPU, and inference mode. They are entered for real while the capture lasts.
+// Modes of torch that a program enters and leaves: autocast, and inference mode. They are entered for real while the capture lasts.
 // Flags of torch that it reads.
 #include "python/builtins/control.h"
 #include "python/builtins/handlers.h"
@@ -15,8 +15,11 @@ void require_given(const Arguments& arguments, std::size_t count, const char* wh
   if (arguments.named() != 0 || arguments.positional() != count) throw GraphBreak(std::string(what) + " in an old or unusual way");
 }
 
-/// Whether the first argument names the CPU; another device must be left as it is.
-bool is_of_cpu(const Arguments& arguments) { return PyUnicode_Check(arguments[0]) && PyUnicode_CompareWithASCIIString(arguments[0], "cpu") == 0; }
+/// Whether the first argument names a device whose autocast entries guard, as that of the CPU; another one must be left as it is.
+bool is_guarded(const Arguments& arguments) {
+  const auto names = [&](const char* device) { return PyUnicode_Check(arguments[0]) && PyUnicode_CompareWithASCIIString(arguments[0], device) == 0; };
+  return names("cpu") || (names("cuda") && PyObject_HasAttrString(native_module().get(), "_cuda_getDeviceCount"));  // a torch with CUDA
+}
 
 void call_on_rollback(Evaluator& evaluator, Ref function, Ref argument) {
   evaluator.heap().on_rollback([function = std::move(function), argument = std::move(argument)] {
@@ -45,21 +48,21 @@ PyObject* for_device(const char* name, PyObject* device) {
   return partial.get();
 }
 
-/// What torch._C.<getter>(device) gives, for another device than the CPU: as the program has left it by `setter`, else as it is at each call.
+/// What torch._C.<getter>(device) gives, for a device that is not guarded: as the program has left it by `setter`, else as it is at each call.
 Ref state_of_device(Evaluator& evaluator, PyObject* device, PyObject* setter, const char* getter) {
   if (PyObject* left = evaluator.library_states().now(setter)) return Ref::borrow(left);
   return read_by(evaluator, for_device(getter, device));
 }
 
-/// Sets by torch._C.<name>(device, value) what torch._C.<getter>(device) gives. A graph of the CPU does not ask for other devices' dtypes; that
+/// Sets by torch._C.<name>(device, value) what torch._C.<getter>(device) gives. No graph asks for the dtypes of devices that are not guarded; that
 /// they cast at all is another state of torch.
 Ref change_for_device(Evaluator& evaluator, const Arguments& arguments, const char* name, const char* getter, bool of_any_device) {
   if (!PyUnicode_CheckExact(arguments[0])) throw GraphBreak("autocast of a device that is no plain name is set");
   PyObject* setter = for_device(name, arguments[0]);
-  const bool cpu = is_of_cpu(arguments);
-  Ref before = cpu ? checked(PyObject_CallMethod(native_module().get(), getter, "O", arguments[0])) : state_of_device(evaluator, arguments[0], setter, getter);
-  if (!cpu && !of_any_device && !before.is(arguments[1])) throw GraphBreak("autocast for another device than the CPU is changed");
-  return cpu || !before.is(arguments[1]) ? change(evaluator, setter, std::move(before), arguments[1]) : Ref::borrow(Py_None);
+  const bool guarded = is_guarded(arguments);
+  Ref before = guarded ? checked(PyObject_CallMethod(native_module().get(), getter, "O", arguments[0])) : state_of_device(evaluator, arguments[0], setter, getter);
+  if (!guarded && !of_any_device && !before.is(arguments[1])) throw GraphBreak("autocast is changed for a device of which entries do not hold it");
+  return guarded || !before.is(arguments[1]) ? change(evaluator, setter, std::move(before), arguments[1]) : Ref::borrow(Py_None);
 }
 
 /// How far the program has gone into, or out of, nested autocasts. No graph asks.
@@ -120,7 +123,7 @@ Handled set_autocast_enabled(Evaluator& evaluator, Arguments& arguments) {
 
 Handled get_autocast_dtype(Evaluator& evaluator, Arguments& arguments) {
   require_given(arguments, 1, "the dtype of autocast is read");
-  if (is_of_cpu(arguments)) return state_read(evaluator, arguments);
+  if (is_guarded(arguments)) return state_read(evaluator, arguments);
   if (!PyUnicode_CheckExact(arguments[0])) throw GraphBreak("the dtype of autocast is read for a device that is no plain name");
   return state_of_device(evaluator, arguments[0], for_device("set_autocast_dtype", arguments[0]), "get_autocast_dtype");
 }

@@ -341,7 +341,7 @@ RunStatus CacheEntry::run_any(Built& built) {
     } catch (const PythonError&) {
       return RunStatus::raised;
     }
-    const WithoutAutocast without_autocast(state_.autocast());
+    const WithoutAutocast without_autocast(state_);
     const RunStatus status = program_.callable() ? run_callable(frame) : run_native(frame);
     if (random_state && status != RunStatus::done && status != RunStatus::raised) restore_generator(random_state.get());
     if (status != RunStatus::done) return status;

@@ -55,6 +55,12 @@ Ref of_autograd(const char* function, PyObject* args) {
   return checked(PyObject_Call(found.get(), args, nullptr));
 }
 
+/// A tensor where the output is to be; `data` gets its first element.
+Ref new_tensor(const TensorOutput& output, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, void*& data) {
+  return checked(output.device.is_host() ? new_torch_tensor(*known_torch_library(), output.dtype, sizes, strides, data)
+                                         : new_device_tensor(output.device, output.dtype, sizes, strides, data));
+}
+
 /// A tensor of its type and shape, all in one element.
 Ref placeholder(const TensorOutput& output, std::span<const std::int64_t> symbols) {
   const std::size_t rank = output.shape.size();
@@ -62,7 +68,7 @@ Ref placeholder(const TensorOutput& output, std::span<const std::int64_t> symbol
   if (output.varying_shape.empty()) std::ranges::copy(output.shape, sizes.begin());
   else evaluate_layout(output, symbols, sizes.data());
   void* data = nullptr;
-  return checked(new_torch_tensor(*known_torch_library(), output.dtype, {sizes.data(), rank}, strides, data));
+  return new_tensor(output, {sizes.data(), rank}, strides, data);
 }
 
 /// The nodes of a run while they are made, each after what it hands gradients to.
@@ -138,8 +144,7 @@ std::vector<Ref> run_function(const GraphFunction& function, std::span<PyObject*
     data[i] = inputs[i] ? const_cast<void*>(data_of(function.captured().inputs[i], inputs[i], scalars[i].bytes)) : nullptr;
   std::vector<Ref> made(function.captured().tensors.size());
   function.make_tensors(data.data() + inputs.size(), symbols, [&](std::size_t i, const TensorOutput& output, auto shape, auto strides, void*& memory) {
-    made[i] = checked(output.device.is_host() ? new_torch_tensor(*known_torch_library(), output.dtype, shape, strides, memory)
-                                             : new_device_tensor(output.device, output.dtype, shape, strides, memory));
+    made[i] = new_tensor(output, shape, strides, memory);
   });
   bool done = false;
   {

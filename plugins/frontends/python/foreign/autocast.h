@@ -1,7 +1,8 @@
-// torch's autocast on the CPU: what it makes of a call, and running without it.
+// torch's autocast: what it makes of a call, and running without it.
 #pragma once
 
 #include "python/foreign/foreign_names.h"
+#include "python/library/torch_state.h"
 #include "python/objects/ref.h"
 
 namespace tenon::python {
@@ -14,21 +15,21 @@ struct AutocastVerdict {
 
 /// Whether autocast may change what a function computes. False for what has no rule of its own and works element by element, on metadata,
 /// or (`random`) on random numbers.
-bool autocast_may_change(const ForeignFunction& function, bool random);
+bool autocast_may_change(const ForeignFunction& function, bool random, TorchState::Autocast of);
 
 /// Asks torch, on twins of the arguments. Throws PythonError where the call raises on them.
-AutocastVerdict judge_autocast(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs);
+AutocastVerdict judge_autocast(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, TorchState::Autocast of);
 
 /// Switches autocast off for this thread while it lives: graphs hold their casts.
 class WithoutAutocast {
  public:
-  explicit WithoutAutocast(bool needed);
+  explicit WithoutAutocast(const TorchState& state);
   ~WithoutAutocast();
   WithoutAutocast(const WithoutAutocast&) = delete;
   WithoutAutocast& operator=(const WithoutAutocast&) = delete;
 
  private:
-  bool needed_;
+  const bool cpu_, cuda_;  // whether it was on
 };
 
 }  // namespace tenon::python

@@ -3,12 +3,14 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <bit>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "python/library/torch_layout.h"
 #include "python/library/torch_modes.h"
+#include "python/library/torch_state.h"
 #include "python/objects/graph_break.h"
 #include "python/objects/imported.h"
 
@@ -32,6 +34,20 @@ void* dispatch_keys_of_this_thread() {
   void* keys = nullptr;
   find_symbol(keys, "_ZN3c104impl26raw_local_dispatch_key_setE");
   return keys;
+}
+
+/// The bit of the thread's excluded keys that changes with autocast for CUDA; 0 for a torch without CUDA.
+std::uint64_t autocast_bit_of_cuda(const TorchLibrary& torch) {
+  constexpr std::int8_t kCuda = 1;  // c10::DeviceType
+  bool (*is_on)(std::int8_t) = nullptr;
+  find_symbol(is_on, "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE");
+  if (!is_on || !torch.set_autocast || !torch.autocast_dtype || !torch.dispatch_keys_of_thread || !torch_symbol("aoti_torch_get_current_cuda_stream")) return 0;
+  const auto* excluded = static_cast<const std::uint64_t*>(torch.dispatch_keys_of_thread()) + 1;
+  const bool before = is_on(kCuda);
+  torch.set_autocast(kCuda, !before);
+  const std::uint64_t changed = *excluded;
+  torch.set_autocast(kCuda, before);
+  return std::has_single_bit(changed ^ *excluded) ? changed ^ *excluded : 0;
 }
 
 Ref registered_kernels(const Ref& module) {
@@ -76,6 +92,7 @@ void find_functions(TorchLibrary& torch) {
   torch.context = context ? context() : nullptr;
   find_symbol(torch.deterministic, "_ZNK2at7Context23deterministicAlgorithmsEv");
   if (dispatch_keys_of_this_thread()) torch.dispatch_keys_of_thread = dispatch_keys_of_this_thread;
+  TorchState::autocast_of_cuda = autocast_bit_of_cuda(torch);
 }
 
 /// Compares the fields of one tensor with what Python says about it.

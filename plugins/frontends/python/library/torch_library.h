@@ -46,7 +46,7 @@ struct TorchLibrary {
   char* (*function_mode_state)() = nullptr;
   void* (*dispatch_keys_of_thread)() = nullptr;
   std::int8_t (*default_dtype)() = nullptr;
-  std::int8_t (*autocast_dtype)(std::int8_t device) = nullptr;       // of the calling thread; device 0 is the CPU
+  std::int8_t (*autocast_dtype)(std::int8_t device) = nullptr;       // of the calling thread; device 0 is the CPU, 1 CUDA
   void (*set_autocast)(std::int8_t device, bool enabled) = nullptr;  // likewise
   const void* context = nullptr;                                     // at::globalContext()
   bool (*deterministic)(const void* context) = nullptr;              // whether the program asks for deterministic algorithms

@@ -59,6 +59,7 @@ std::optional<TorchState> torch_state() noexcept {
   state.autograd = static_cast<std::uint8_t>(t_pointers.autograd[kAutogradByte]) & kAutogradMask;
   state.default_dtype = torch->default_dtype ? torch->default_dtype() : 0;
   state.autocast_dtype = torch->autocast_dtype ? torch->autocast_dtype(0) : 0;
+  state.autocast_dtype_of_cuda = TorchState::autocast_of_cuda ? torch->autocast_dtype(1) : 0;
   state.deterministic = torch->context && torch->deterministic && torch->deterministic(torch->context);
   return state;
 }
@@ -67,7 +68,7 @@ std::string refusal(const std::optional<TorchState>& state) {
   const TorchLibrary* torch = known_torch_library();
   if (!state && torch && kernels_are_replaced(*torch)) return "torch.library has replaced a kernel of torch";
   if (!state) return "a torch function mode is active (torch.device as a context, set_default_device, or a TorchFunctionMode)";
-  const std::uint64_t excluded = state->excluded & ~TorchState::kAutocastCpu;
+  const std::uint64_t excluded = state->excluded & ~(TorchState::kAutocastCpu | TorchState::autocast_of_cuda);
   const bool plain = state->included == 0 && excluded == 0;
   const bool inference = state->included == kInferenceIncluded && excluded == kInferenceExcluded;
   if (state->autocast() && !(torch && torch->autocast_dtype && torch->set_autocast)) return "autocast is on";

@@ -13,15 +13,20 @@ struct TorchState {
   std::uint8_t autograd = 0;                 // bit 0 grad mode, bit 1 inference mode, bit 2 forward-mode AD
   std::int8_t default_dtype = 0;
   std::int8_t autocast_dtype = 0;            // of the CPU, whether autocast is on or not
+  std::int8_t autocast_dtype_of_cuda = 0;    // likewise
   bool deterministic = false;                // torch.use_deterministic_algorithms
   friend bool operator==(const TorchState&, const TorchState&) = default;
 
   bool grad_enabled() const { return (autograd & 1) != 0; }
   bool inference() const { return (autograd & 2) != 0; }
-  /// Whether autocast is on for tensors of the CPU.
-  bool autocast() const { return (excluded & kAutocastCpu) != 0; }
+  /// The devices whose tensors autocast may cast here.
+  enum class Autocast : std::uint8_t { cpu, cuda };
+  bool autocast(Autocast of) const { return (excluded & (of == Autocast::cpu ? kAutocastCpu : autocast_of_cuda)) != 0; }
+  bool autocast() const { return autocast(Autocast::cpu) || autocast(Autocast::cuda); }
 
-  static constexpr std::uint64_t kAutocastCpu = 1ull << 39;  // its bit is set where autocast is on: torch keeps the difference to the default
+  // A bit is set where autocast is on: torch keeps the difference to the default.
+  static constexpr std::uint64_t kAutocastCpu = 1ull << 39;
+  static inline std::uint64_t autocast_of_cuda = 0;  // of a torch that knows CUDA; found when torch is
 };
 
 /// The calling thread's state; nothing while a `__torch_function__` mode or a dispatch mode is active, or kernels are replaced, in which case

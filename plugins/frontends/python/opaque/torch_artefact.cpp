@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/ir/buffer.h"
+#include "python/foreign/autocast.h"
 #include "python/opaque/planned_tensors.h"
 #include "python/opaque/python_artefact.h"
 #include "python/metadata/strides.h"
@@ -74,6 +75,7 @@ class TorchArtefact final : public PythonArtefact {
   std::string name() const override { return "torch"; }
 
   void run(const TenonExecuteArgs& args) override {
+    const WithoutAutocast as_the_graph_says(torch_state().value_or(TorchState{}));  // a backward may be asked for under autocast
     const std::span symbols(args.symbols, graph_.symbols().size());
     std::vector<Ref> values(graph_.value_capacity());
     for (std::size_t i = 0; i < graph_.inputs().size(); ++i)

@@ -7,16 +7,18 @@
 #include "python/library/torch_device.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 namespace {
 
-constexpr std::string_view kTorch = "torch.";
+constexpr std::string_view kTorch = "torch.", kByTorch = "tenon._by_torch.";
 
-/// The object behind "torch.nn.functional.silu"; empty where there is none.
+/// The object behind "torch.nn.functional.silu", or a function of ours over torch's; empty where there is none.
 Ref function_named(const TorchLibrary& torch, std::string_view name) {
-  Ref object = torch.module;
-  for (name.remove_prefix(kTorch.size()); object && !name.empty();) {
+  const bool ours = name.starts_with(kByTorch);
+  Ref object = ours ? checked(imported("tenon._by_torch")) : torch.module;
+  for (name.remove_prefix(ours ? kByTorch.size() : kTorch.size()); object && !name.empty();) {
     const std::size_t dot = name.find('.');
     object = Ref::steal(PyObject_GetAttrString(object.get(), std::string(name.substr(0, dot)).c_str()));
     name.remove_prefix(dot == name.npos ? name.size() : dot + 1);
@@ -40,6 +42,7 @@ std::optional<TorchNode> TorchNode::of(const ir::Graph& graph, ir::NodeId id) {
   const TorchLibrary* torch = known_torch_library();
   if (!torch || !op || op->traits.random || op->traits.copies) return std::nullopt;
   auto call = ops::node_as_call(graph, id, kTorch);
+  if (!call && is_float(graph.type(node.results.front()).dtype)) call = ops::node_as_call(graph, id, kByTorch);
   if (!call) return std::nullopt;
   TorchNode found;
   found.name_ = call->name;

@@ -1,6 +1,7 @@
 // Calls under autocast: the casts that it makes are calls of their own in the graph.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "python/foreign/autocast.h"
@@ -21,13 +22,25 @@ Ref RecordedCalls::with_casts(PyObject* arguments, PyObject* casts, Py_ssize_t& 
   });
 }
 
+/// The autocast that is on for operands; empty where none is.
+std::optional<TorchState::Autocast> RecordedCalls::autocast_of(std::span<const Index> operands) const {
+  const TorchState state = torch_state().value_or(core_.state);
+  if (operands.empty() || !state.autocast()) return std::nullopt;
+  const ir::Device device = core_.device_of(operands);
+  if (!device.is_host() && device.kind != kDLCUDA) return std::nullopt;
+  const auto of = device.is_host() ? TorchState::Autocast::cpu : TorchState::Autocast::cuda;
+  return state.autocast(of) ? std::optional(of) : std::nullopt;
+}
+
 /// Records a call that autocast changes; empty for one that it does not.
-std::optional<Ref> RecordedCalls::record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+std::optional<Ref> RecordedCalls::record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, TorchState::Autocast of) {
+  const auto is_of_the_host = [&](Index index) { return stand_ins_[index].device.is_host() && is_float(stand_ins_[index].dtype); };
+  if (of == TorchState::Autocast::cuda && std::ranges::any_of(stand_ins_.among(args, kwargs), is_of_the_host)) throw GraphBreak("a number of the host's beside tensors of a device under autocast");
   AutocastVerdict verdict;
   try {
     std::optional<KeptGenerator> kept;
     if (function.op && function.op->traits.random) kept.emplace();
-    verdict = judge_autocast(callable, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr);
+    verdict = judge_autocast(callable, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr, of);
   } catch (const PythonError&) {
     PyErr_Clear();
     throw GraphBreak(fmt::format("{} under autocast, which cannot say what it gives without computing it", function.name));

@@ -49,8 +49,8 @@ Ref RecordedCalls::record_here(PyObject* callable, const ForeignFunction& functi
     history_.require_tracked(operands);
     if (PyObject* out = kwargs ? PyDict_GetItemString(kwargs, "out") : nullptr; out && out != Py_None) throw GraphBreak("out= beside tensors that require grad, which torch refuses");
   }
-  if (!operands.empty() && torch_state().value_or(core_.state).autocast() && autocast_may_change(function, draws(callable, function, args, kwargs)))
-    if (std::optional<Ref> result = record_under_autocast(callable, function, args, kwargs)) return std::move(*result);
+  if (const auto of = autocast_of(operands); of && autocast_may_change(function, draws(callable, function, args, kwargs), *of))
+    if (std::optional<Ref> result = record_under_autocast(callable, function, args, kwargs, *of)) return std::move(*result);
   if (Ref parts = split_by_expressions(function, args, kwargs)) return parts;
   return record_as_is(callable, function, args, kwargs);
 }

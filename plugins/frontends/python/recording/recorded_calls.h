@@ -37,7 +37,8 @@ class RecordedCalls {
   Ref ask_for_gradient(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref split_by_expressions(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   // recorded_autocast.cpp
-  std::optional<Ref> record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+  std::optional<TorchState::Autocast> autocast_of(std::span<const Index> operands) const;
+  std::optional<Ref> record_under_autocast(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, TorchState::Autocast of);
   Ref with_casts(PyObject* arguments, PyObject* casts, Py_ssize_t& next);
 
   RecordedGraph& core_;

@@ -1,4 +1,4 @@
-"""What torch's autocast on the CPU does to one call, found out from torch itself: by running the call on tensors without elements."""
+"""What torch's autocast does to one call, found out from torch itself: by running the call on tensors without elements."""
 from __future__ import annotations
 
 import functools
@@ -10,15 +10,16 @@ from torch.utils import _pytree as pytree
 
 
 class _Probe(torch.Tensor):
-    """A tensor that dispatches as one of the CPU does, autocast included, and computes metadata only."""
+    """A tensor that dispatches as one of a device does, autocast included, and computes metadata only."""
 
     @staticmethod
-    def __new__(cls, meta: torch.Tensor, calls: list[tuple[Any, ...]]) -> _Probe:
+    def __new__(cls, meta: torch.Tensor, calls: list[tuple[Any, ...]], device: str) -> _Probe:
         made = torch.Tensor._make_wrapper_subclass(
-            cls, meta.size(), strides=meta.stride(), storage_offset=meta.storage_offset(), dtype=meta.dtype, layout=meta.layout, device="cpu"
+            cls, meta.size(), strides=meta.stride(), storage_offset=meta.storage_offset(), dtype=meta.dtype, layout=meta.layout, device=device
         )
         made.meta = meta
         made.calls = calls
+        made.of = device
         return made
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
@@ -33,7 +34,7 @@ class _Probe(torch.Tensor):
         given = {id(probe.meta): probe for probe in probes}
         meta_args, meta_kwargs = pytree.tree_map_only(torch.Tensor, _without_elements, (args, kwargs))
         result = func(*meta_args, **meta_kwargs)
-        made = pytree.tree_map_only(torch.Tensor, lambda x: given[id(x)] if id(x) in given else _Probe(x, calls), result)
+        made = pytree.tree_map_only(torch.Tensor, lambda x: given[id(x)] if id(x) in given else _Probe(x, calls, probes[0].of), result)
         calls.append((func, probes, _described((args, kwargs)), _described(result)))
         return made
 
@@ -51,14 +52,14 @@ _MOST_JUDGED = 4096
 _judged: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 
 
-def _run(function: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Calls, list[_Probe], Any]:
+def _run(function: Callable[..., Any], args: Any, kwargs: Any, device: str) -> tuple[Calls, list[_Probe], Any]:
     """The operators that a call comes to, the tensors among its arguments, and what it gives."""
     calls: Calls = []
     probes: list[_Probe] = []
     known: dict[int, _Probe] = {}
 
     def probe(meta: torch.Tensor) -> _Probe:
-        made = known.setdefault(id(meta), _Probe(meta, calls))
+        made = known.setdefault(id(meta), _Probe(meta, calls, "cpu" if device == "cpu" else f"{device}:0"))
         probes.append(made)
         return made
 
@@ -110,30 +111,30 @@ def _with_casts(args: Any, kwargs: Any, casts: list[torch.dtype | None]) -> Any:
     return pytree.tree_map_only(torch.Tensor, cast, (args, kwargs))
 
 
-def judge(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    """What autocast, as it is on in this thread, makes of a call with these tensors of the meta device.
+def judge(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], device: str) -> tuple[Any, Any]:
+    """What autocast for a kind of device, as it is on in this thread, makes of a call with these tensors of the meta device.
 
     Gives ``(None, None)`` where it changes nothing; a list with the dtype to which each tensor must be cast (None: to none), in the order
     of the arguments, where it only casts arguments; else ``(call, result)``: a function that calls it under autocast, and what that gives.
     """
-    fast = torch.get_autocast_dtype("cpu")
-    key = (function, fast, _described((args, kwargs)))
+    fast = torch.get_autocast_dtype(device)
+    key = (function, device, fast, _described((args, kwargs)))
     if key not in _judged:
         if len(_judged) >= _MOST_JUDGED:
             _judged.clear()
-        verdict = _judge(function, fast, args, kwargs)
+        verdict = _judge(function, device, fast, args, kwargs)
         if verdict[1] is not None:
             return verdict  # its result views these arguments, perhaps
         _judged[key] = verdict
     return _judged[key]
 
 
-def _judge(function: Callable[..., Any], fast: torch.dtype, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    calls, probes, result = _run(function, args, kwargs)
-    torch.set_autocast_enabled("cpu", False)
+def _judge(function: Callable[..., Any], device: str, fast: torch.dtype, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    calls, probes, result = _run(function, args, kwargs, device)
+    torch.set_autocast_enabled(device, False)
     try:
         try:
-            plain, _, plain_result = _run(function, args, kwargs)
+            plain, _, plain_result = _run(function, args, kwargs, device)
             if _whole(plain, plain_result) == _whole(calls, result):
                 return None, None
         except RuntimeError:  # dtypes that differ, where autocast makes them one
@@ -141,19 +142,19 @@ def _judge(function: Callable[..., Any], fast: torch.dtype, args: tuple[Any, ...
         for casts in _candidates(calls, probes, fast):
             cast_args, cast_kwargs = _with_casts(args, kwargs, casts)
             try:
-                plain, _, plain_result = _run(function, cast_args, cast_kwargs)
+                plain, _, plain_result = _run(function, cast_args, cast_kwargs, device)
             except RuntimeError:
                 continue
             if _essence(plain, plain_result) == _essence(calls, result):
                 return casts, None
     finally:
-        torch.set_autocast_enabled("cpu", True)
-    return functools.partial(call_under, function, fast), result
+        torch.set_autocast_enabled(device, True)
+    return functools.partial(call_under, function, device, fast), result
 
 
-def call_under(function: Callable[..., Any], dtype: torch.dtype, *args: Any, **kwargs: Any) -> Any:
+def call_under(function: Callable[..., Any], device: str, dtype: torch.dtype, *args: Any, **kwargs: Any) -> Any:
     """Calls a function under autocast, whatever the state of the thread; no cast of a weight outlives the call."""
-    with torch.autocast("cpu", dtype=dtype, cache_enabled=False):
+    with torch.autocast(device, dtype=dtype, cache_enabled=False):
         return function(*args, **kwargs)
 
 

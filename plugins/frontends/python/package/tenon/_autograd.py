@@ -100,7 +100,7 @@ _apply_leading = torch._C._FunctionBase.__dict__["apply"].__get__(None, Leading)
 
 def _placeholder(like):
     """A tensor of its type and shape, all in one element."""
-    return torch.empty_strided(like.shape, (0,) * like.dim(), dtype=like.dtype)
+    return torch.empty_strided(like.shape, (0,) * like.dim(), dtype=like.dtype, device=like.device)
 
 
 def leading_to(tensor):

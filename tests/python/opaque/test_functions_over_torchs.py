@@ -1,0 +1,21 @@
+"""What `tenon._by_torch` computes by functions of torch's."""
+import random
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from tenon import _by_torch
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_convolutions_of_odd_windows(seed):
+    draw = random.Random(seed)
+    kernel, stride, dilation, size = ([draw.randint(low, high) for _ in range(2)] for low, high in ((1, 3), (1, 3), (1, 2), (7, 12)))
+    before, after, groups = [draw.randint(-1, 2) for _ in range(2)], [draw.randint(-1, 3) for _ in range(2)], draw.choice([1, 2])
+    x = torch.randn(2, 4, *size, dtype=torch.float64)
+    weight = torch.randn(6, 4 // groups, *kernel, dtype=torch.float64, requires_grad=True)
+    want = F.conv2d(F.pad(x, [before[1], after[1], before[0], after[0]]), weight, None, stride, 0, dilation, groups)
+    torch.testing.assert_close(_by_torch.conv_sum(x, weight, stride, before, after, dilation, groups), want)
+    gradient = torch.randn_like(want)
+    torch.testing.assert_close(_by_torch.conv_weight_sum(x, gradient, kernel, stride, before, dilation, groups), torch.autograd.grad(want, weight, gradient)[0])
