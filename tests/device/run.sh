@@ -21,6 +21,7 @@ for part in "$@"; do
     opinfo) TENON_CONFIG="$pack/tenon.toml" TENON_TEST_DEVICE=cuda:0 python3 "$here/opinfo.py" "${OPINFO_SECONDS:-400}" ;;
     opinfo_by_torch) TENON_CONFIG="$pack/tenon.toml" TENON_TEST_DEVICE=cuda:0 TENON_TEST_BACKEND=llvm python3 "$here/opinfo.py" "${OPINFO_SECONDS:-400}" ;;
     pytest) suites "$here"/../python/{devices,ops,tensors,training,modules,memory,opaque,control,breaks} ;;
+    networks) TENON_CONFIG="$pack/tenon.toml" PYTHONPATH="$pack:$pack/python" timeout 550 python3 -m tests.bench.cuda ${NETWORKS:-} ;;
     conformance) $kit --jobs "$(nproc)" | tail -n 40 ;;
     sanitizer) timeout 150 compute-sanitizer --tool memcheck --target-processes all --error-exitcode 3 $kit --jobs "$(nproc)" --time-limit 120 \
       --filter 'sum,amax,argmax,var,softmax,transpose,permute,max_pool,mean,layer_norm' 2>&1 | grep -v '^=\+ *COMPUTE-SANITIZER$' | tail -n 25 ;;

@@ -35,12 +35,27 @@ class _Probe(torch.Tensor):
         meta_args, meta_kwargs = pytree.tree_map_only(torch.Tensor, _without_elements, (args, kwargs))
         result = func(*meta_args, **meta_kwargs)
         made = pytree.tree_map_only(torch.Tensor, lambda x: given[id(x)] if id(x) in given else _Probe(x, calls, probes[0].of), result)
-        calls.append((func, probes, _described((args, kwargs)), _described(result)))
+        calls.append((func, probes, _given(func, args, kwargs, result), _described(result)))
         return made
 
 
 def _without_elements(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.meta if isinstance(tensor, _Probe) else torch.empty_like(tensor, device="meta")
+
+
+# What computes in the dtype of its result, of whatever dtype it reads: for CUDA autocast asks for float32 instead of casting.
+_IN_DTYPE_OF_RESULT = {getattr(torch.ops.aten, name) for name in ("_softmax", "_log_softmax", "sum", "prod", "cumsum", "cumprod")}
+_HALF_TO_FLOAT = {torch.ops.aten._softmax, torch.ops.aten._log_softmax}  # their last argument
+
+
+def _given(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> str:
+    packet = func.overloadpacket
+    if packet not in _IN_DTYPE_OF_RESULT or not isinstance(result, torch.Tensor):
+        return _described((args, kwargs))
+    if packet in _HALF_TO_FLOAT:
+        args = args[:2]
+    kwargs = {name: value for name, value in kwargs.items() if name != "dtype"}
+    return repr(pytree.tree_map_only(torch.Tensor, lambda x: (result.dtype, tuple(x.shape)), (args, kwargs)))
 
 
 def _described(values: Any) -> str:
