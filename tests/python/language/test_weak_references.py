@@ -150,6 +150,25 @@ def test_tensors(check, fn):
             check.same(compiled(x), fn(x))
 
 
+def test_what_an_older_object_held():
+    def looked_at():
+        owner = Object()
+        tenon.graph_break()
+        held = Object()
+        owner.held = held
+        return owner, weakref.ref(held)
+
+    def run():
+        owner, r = looked_at()
+        before = r() is None
+        del owner
+        return before, r() is None
+
+    compiled = tenon.compile(run)
+    for _ in range(2):
+        assert compiled() == run() == (False, True)
+
+
 def test_callbacks_are_called_once():
     def run(log):
         first = Object()

@@ -39,3 +39,14 @@ def test_weight_norm(gradients, leaf, dim):
     layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Conv1d(3, 4, 2).double(), dim=dim)
     gradients(lambda x, g, v: torch.func.functional_call(layer, {"parametrizations.weight.original0": g, "parametrizations.weight.original1": v}, (x,)),
               lambda: (leaf(2, 3, 5), leaf(*layer.parametrizations.weight.original0.shape, seed=1), leaf(4, 3, 2, seed=2)))
+
+
+@pytest.mark.parametrize("cell, settings", CELLS.values(), ids=CELLS)
+@pytest.mark.parametrize("shape", [(1, 4), (2, 1), (2, 3)])
+def test_states_of_other_sizes_are_refused(cell, settings, shape):
+    layer = cell(3, 4, **settings)
+    bad = torch.zeros(shape)
+    compiled = tenon.compile(lambda x: layer(x, (bad, bad) if cell is torch.nn.LSTMCell else bad))
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            compiled(torch.ones(2, 3))

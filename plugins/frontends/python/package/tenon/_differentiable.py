@@ -124,16 +124,22 @@ def scaled_dot_product_attention(
     return torch.matmul(weights, value).to(dtype)
 
 
+def _is_state(state: torch.Tensor, x: torch.Tensor, w_hh: torch.Tensor) -> bool:
+    return state.shape == (x.size(0), w_hh.size(1))
+
+
 def lstm_cell(input: torch.Tensor, hx: Any, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
     hidden, cell = hx
-    if w_hh.size(1) != cell.size(1):
-        return NotImplemented  # projections
+    if not _is_state(hidden, input, w_hh) or not _is_state(cell, input, w_hh):
+        return NotImplemented  # projections too
     entry, forget, candidate, exit = (_linear(hidden, w_hh, b_hh) + _linear(input, w_ih, b_ih)).chunk(4, 1)
     cell = forget.sigmoid() * cell + entry.sigmoid() * candidate.tanh()
     return exit.sigmoid() * cell.tanh(), cell
 
 
 def gru_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
+    if not _is_state(hx, input, w_hh):
+        return NotImplemented
     reset, update, candidate = _linear(input, w_ih, b_ih).chunk(3, 1)
     reset_of_state, update_of_state, candidate_of_state = _linear(hx, w_hh, b_hh).chunk(3, 1)
     new = (candidate + (reset_of_state + reset).sigmoid() * candidate_of_state).tanh()
@@ -141,10 +147,14 @@ def gru_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: to
 
 
 def rnn_tanh_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
+    if not _is_state(hx, input, w_hh):
+        return NotImplemented
     return (_linear(hx, w_hh, b_hh) + _linear(input, w_ih, b_ih)).tanh()
 
 
 def rnn_relu_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
+    if not _is_state(hx, input, w_hh):
+        return NotImplemented
     return (_linear(hx, w_hh, b_hh) + _linear(input, w_ih, b_ih)).relu()
 
 
