@@ -150,6 +150,21 @@ def test_tensors(check, fn):
             check.same(compiled(x), fn(x))
 
 
+def test_what_an_object_held_that_is_let_go():
+    def run():
+        owner = Object()
+        owner.held = Object()
+        r = weakref.ref(owner.held)
+        tenon.graph_break()
+        before = r() is None
+        del owner
+        return before, r() is None
+
+    compiled = tenon.compile(run)
+    for _ in range(2):
+        assert compiled() == run() == (False, True)
+
+
 def test_what_an_older_object_held():
     def looked_at():
         owner = Object()

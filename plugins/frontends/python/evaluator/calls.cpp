@@ -194,6 +194,7 @@ std::optional<Ref> Calls::call(PyObject* callable, Arguments arguments, Completi
     if (target == Py_None && born) return Ref::borrow(Py_None);
     if (target == Py_None) throw GraphBreak("a dead weak reference");
     if (core_.is_stand_in(target)) throw GraphBreak("a weak reference to a tensor is followed");  // a stand-in lives as long as the capture
+    if (!heap_.is_born(target) && core_.dropped().any_gone()) throw GraphBreak("a weak reference is followed after something was let go");
     if (heap_.is_born(target) && heap_.journal().references_to(target) > 0) throw GraphBreak("a weak reference is followed to what was put into an older object");
     Ref found = heap_.part(SourceKind::called, callable, target);
     // What has been taken out of older objects is still there, for the rollback.

@@ -22,6 +22,8 @@ class DroppedObjects {
   }
   /// Arguments of a continuation, whose frames hold them.
   void watch(PyObject* const* values, std::size_t count) { last_references_.watch(values, count); }
+  /// Whether the program has let go of an older object that only its frames held: what that one held may be gone too.
+  bool any_gone() const { return last_references_.any_gone(heap_); }
   bool watches() const { return !last_references_.empty(); }
 
  private:

@@ -19,7 +19,7 @@ void LastReferences::watch(PyObject* const* values, std::size_t count) {
     if (object == nullptr || Py_REFCNT(object) > kMostReferences || std::find(values, values + at, object) != values + at) continue;
     const auto of_frames = static_cast<Py_ssize_t>(std::count(values + at, values + count, object));
     if (Py_REFCNT(object) > of_frames) continue;
-    of_frames_.push_back(object);
+    of_frames_.push_back({object, of_frames});
     const bool ends_in_code = end_runs_code(object);
     any |= ends_in_code;
     watched_.push_back({object, of_frames, ends_in_code});
@@ -33,6 +33,10 @@ bool LastReferences::ends_in_code_now(Watched& watched, std::size_t writes) {
   if (may_end_in_code(watched.object)) return true;
   watched.quiet_until_write = writes;
   return false;
+}
+
+bool LastReferences::any_gone(Heap& heap) const {
+  return std::ranges::any_of(of_frames_, [&](const OfFrames& each) { return Py_REFCNT(each.object) <= each.references + heap.references_to(each.object); });
 }
 
 PyObject* LastReferences::gone(Heap& heap) {

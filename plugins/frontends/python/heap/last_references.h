@@ -17,11 +17,17 @@ class LastReferences {
   void watch(PyObject* const* values, std::size_t count);
   bool empty() const { return watched_.empty(); }
   /// Whether nobody but the frames held an object when the capture began.
-  bool are_of(PyObject* object) const { return std::ranges::find(of_frames_, object) != of_frames_.end(); }
+  bool are_of(PyObject* object) const { return std::ranges::find(of_frames_, object, &OfFrames::object) != of_frames_.end(); }
+  /// Whether the program has let go of one that only the frames held.
+  bool any_gone(Heap& heap) const;
   /// One of them that the program has let go, borrowed, or null.
   PyObject* gone(Heap& heap);
 
  private:
+  struct OfFrames {
+    PyObject* object;
+    Py_ssize_t references;
+  };
   struct Watched {
     PyObject* object;
     Py_ssize_t of_frames;
@@ -32,7 +38,7 @@ class LastReferences {
   static bool ends_in_code_now(Watched& watched, std::size_t writes);
 
   std::vector<Watched> watched_;
-  std::vector<PyObject*> of_frames_;
+  std::vector<OfFrames> of_frames_;
 };
 
 }  // namespace tenon::python
