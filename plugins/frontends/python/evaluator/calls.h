@@ -13,7 +13,7 @@ namespace tenon::python {
 
 class Evaluator;
 
-/// Asks attributes, cached_calls, classes, functions, hidden_calls, iteration, loops.
+/// Asks attributes, cached_calls, classes, dropped, functions, hidden_calls, iteration, loops.
 class Calls {
  public:
   Calls(Evaluator& core, Heap& heap, Recorder& recorder) : core_(core), heap_(heap), recorder_(recorder) {}
