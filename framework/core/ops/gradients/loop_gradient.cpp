@@ -79,6 +79,10 @@ class ElementProgram {
   ValueId load(const Instruction& i, std::span<const ValueId> before) {
     const ValueId operand = operands_[i.payload];
     if (i.masked && is_empty(type(operand).shape)) return nothing_loaded(i, before);
+    if (const auto loops = loops_of(i)) {
+      loaded_[before.size()] = b_.cast(at_loops(operand, *loops), i.dtype);
+      return *loaded_[before.size()];
+    }
     const auto indices = indices_of(i, before);
     ValueId loaded = indices.empty() ? b_.one("reshape", {operand}, {{"shape", Shape(extents_.size(), Dim(1))}}) : indexed(operand, indices);
     loaded = b_.cast(loaded, i.dtype);
@@ -172,6 +176,23 @@ class ElementProgram {
       loops.push_back(index.payload);
     }
     return loops;
+  }
+
+  static std::vector<Dim> dims_of(const std::vector<std::size_t>& numbers) {
+    std::vector<Dim> dims;
+    for (std::size_t n : numbers) dims.emplace_back(static_cast<std::int64_t>(n));
+    return dims;
+  }
+
+  /// The operand with its dimensions where the loops are that index them.
+  ValueId at_loops(ValueId operand, const std::vector<std::size_t>& loops) {
+    std::vector<std::size_t> order(loops.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, {}, [&](std::size_t k) { return loops[k]; });
+    Shape shape(extents_.size(), Dim(1));
+    for (std::size_t l : loops) shape[l] = extents_[l];
+    if (!std::ranges::is_sorted(order)) operand = b_.one("permute", {operand}, {{"dims", dims_of(order)}});
+    return type(operand).shape == shape ? operand : b_.one("reshape", {operand}, {{"shape", shape}});
   }
 
   ValueId in_order(ValueId handed, const std::vector<std::size_t>& loops, const ir::Type& operand) {

@@ -57,6 +57,17 @@ TEST_CASE("only what lies between is looked at") {
   REQUIRE_THROWS_AS(rewrite::differentiate(graph, std::array{seed}, std::array{other}), Exception);
 }
 
+TEST_CASE("what a nest reads along whole dimensions is read in place by its gradient") {
+  ir::Graph graph;
+  const ir::Type type = ir::Type::tensor(DType::f64, {2, 3, 4}), row = ir::Type::tensor(DType::f64, {1, 3, 1});
+  const ValueId x = graph.add_input(type), y = graph.add_input(type), scale = graph.add_input(row);
+  NodeBuilder b(graph);
+  const ValueId scaled = b.one("mul", {b.one("mul", {x, y}), scale});
+  const auto found = rewrite::differentiate(graph, std::array{rewrite::Seed{scaled, ones_like(b, scaled)}}, std::array{x, y, scale});
+  CHECK((found[0] && found[1] && found[2]));
+  for (ir::NodeId id : graph.nodes()) CHECK((graph.node(id).op != "index" && graph.node(id).op != "index_put"));
+}
+
 TEST_CASE("what depends on no seed has no gradient, and a stopped node hands nothing on") {
   ir::Graph graph;
   const ValueId x = graph.add_input(kThree);
