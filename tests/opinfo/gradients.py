@@ -63,8 +63,6 @@ LEFT_OPEN = [
     LeftOpen("grid_sampler_2d grid_sampler_3d nn.functional.grid_sample", "endless", "torch reads beside its memory where a place is no number, and dies"),
     LeftOpen("masked.cumprod cumprod", "endless", "torch divides the product by the element, infinity by infinity", (1,)),
     LeftOpen("nn.functional.scaled_dot_product_attention", "endless", "blocks of keys with infinite scores", (1,)),
-    # Differs: a step of a convolution is zeros between the elements of a gradient, which meet weights that are infinite or no number.
-    LeftOpen("nn.functional.conv1d nn.functional.conv2d nn.functional.conv3d", "endless", "zeros between elements meet infinite weights"),
     LeftOpen("nn.functional.conv_transpose1d nn.functional.conv_transpose2d nn.functional.conv_transpose3d", "endless", "zeros between elements meet infinite weights", (2,)),
 ]
 

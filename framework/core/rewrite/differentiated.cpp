@@ -15,6 +15,7 @@
 #include "core/rewrite/differentiate.h"
 #include "core/rewrite/gradient_sections.h"
 #include "core/rewrite/id_set.h"
+#include "core/rewrite/kept_layouts.h"
 #include "core/rewrite/rewriter.h"
 
 namespace tenon::rewrite {
@@ -253,6 +254,13 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result>
   for (const auto& gradient : joint.gradients)
     if (gradient) gradients.push_back(*gradient);
   const Needed needed(joint, kept_values({joint.graph, joint.forward_nodes, gradients}, keeping));
+  const auto output_of = [&](ValueId v) {
+    return std::ranges::find_if(forward.outputs(), [&](const ir::Output& o) { return o.value == v && o.kind != ir::OutputKind::update; });
+  };
+  std::vector<ValueId> saved;
+  std::ranges::copy_if(needed.kept(), std::back_inserter(saved), [&](ValueId v) { return output_of(v) == forward.outputs().end(); });
+  lay_out_kept(forward, saved);
+  for (ValueId v : saved) joint.graph.set_strides(v, forward.type(v).strides);
   BackwardGraph made;
   made.results = std::move(results);
   Copier backward(joint.graph, forward.name + "_backward");
@@ -263,7 +271,7 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result>
     backward.add_input(v);
   }
   for (ValueId v : needed.kept()) {
-    const auto known = std::ranges::find_if(forward.outputs(), [&](const ir::Output& o) { return o.value == v && o.kind != ir::OutputKind::update; });
+    const auto known = output_of(v);
     made.kept_outputs.push_back(static_cast<std::uint32_t>(known - forward.outputs().begin()));
     if (known == forward.outputs().end()) forward.add_output({.value = v, .kind = ir::OutputKind::saved});
     backward.add_input(v);

@@ -89,3 +89,52 @@ def test_distances_that_are_infinite_or_no_number(rule, fn):
 @pytest.mark.parametrize("fn", [torch.sqrt, torch.rsqrt], ids=["sqrt", "rsqrt"])
 def test_roots_of_0(rule, fn):
     rule(lambda x: fn(x) + fn(x + 1) * fn(x), [4.0, 0.0, 1.0])
+
+
+def numbers(*shape, seed):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64).tolist()
+
+
+STRIDES = {
+    "even": ((2, 3, 8, 9), (4, 3, 3, 3), dict(stride=2, padding=1)),
+    "one weight": ((2, 3, 7, 8), (4, 3, 1, 1), dict(stride=(2, 3))),
+    "patches": ((1, 2, 8, 9), (3, 2, 4, 3), dict(stride=(4, 3))),
+    "dilated": ((1, 4, 11, 12), (4, 2, 3, 2), dict(stride=(2, 4), dilation=(2, 2), padding=(2, 1), groups=2)),
+    "apart": ((1, 2, 9, 10), (2, 2, 2, 3), dict(stride=(5, 2), padding=(1, 2), dilation=(1, 3))),
+    "not to the end": ((1, 2, 10, 7), (3, 2, 3, 3), dict(stride=4)),
+    "depthwise": ((2, 4, 6, 6), (4, 1, 3, 3), dict(stride=2, padding=1, groups=4)),
+}
+
+
+@pytest.mark.parametrize("x, w, options", STRIDES.values(), ids=STRIDES)
+def test_steps_of_convolutions(rule, x, w, options):
+    rule(lambda x, w: F.conv2d(x, w, **options), numbers(*x, seed=1), numbers(*w, seed=2))
+
+
+def test_steps_of_other_dimensions(rule):
+    rule(lambda x, w: F.conv1d(x, w, stride=3, padding=2, dilation=2), numbers(2, 3, 11, seed=1), numbers(2, 3, 4, seed=2))
+    rule(lambda x, w: F.conv3d(x, w, stride=(2, 1, 3), padding=1), numbers(1, 2, 5, 4, 6, seed=1), numbers(2, 2, 3, 2, 3, seed=2))
+
+
+def test_weights_meet_only_elements_that_they_were_multiplied_with(rule):
+    weight = numbers(2, 2, 3, 3, seed=2)
+    weight[0][0][1][1] = math.inf
+    rule(lambda x, w: F.conv2d(x, w, stride=2), numbers(1, 2, 5, 5, seed=1), weight, orders=(1,))
+
+
+POOLS = {
+    "overlapping": lambda x: F.max_pool2d(x, 3, 2, 1),
+    "dilated": lambda x: F.max_pool2d(x, (3, 2), (1, 2), 1, (2, 3)),
+    "ceil": lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True),
+    "apart": lambda x: F.max_pool2d(x, 2, 3),
+    "with places": lambda x: F.max_pool2d(x, 2, return_indices=True)[0],
+    "adaptive": lambda x: F.adaptive_max_pool2d(x, (3, 4)),
+    "one dimension": lambda x: F.max_pool1d(x[:, 0], 3, 1, 1),
+}
+
+
+@pytest.mark.parametrize("pool", POOLS.values(), ids=POOLS)
+@pytest.mark.parametrize("ties", [False, True])
+def test_the_largest_of_windows(rule, pool, ties):
+    x = torch.tensor(numbers(2, 2, 9, 8, seed=3))
+    rule(pool, (x.clamp(-0.5, 0.5) if ties else x).tolist())

@@ -106,3 +106,15 @@ def test_what_is_not_kept_is_not_needed_for_second_gradients(fn):
         return torch.autograd.grad(slope.square().sum(), x)[0]
 
     torch.testing.assert_close(run(tenon.compile(fn)), run(fn))
+
+
+def test_pictures_are_kept_with_channels_last():
+    torch.manual_seed(0)
+    network = torch.nn.Sequential(torch.nn.Conv2d(3, 32, 3), torch.nn.BatchNorm2d(32), torch.nn.ReLU(), torch.nn.MaxPool2d(2), torch.nn.Conv2d(32, 16, 3, stride=2)).double()
+    x = torch.randn(2, 3, 14, 13, dtype=torch.float64)
+    compiled = tenon.compile(network)
+    for _ in range(2):
+        want = torch.autograd.grad(network(x).square().sum(), list(network.parameters()))
+        got = torch.autograd.grad(compiled(x).square().sum(), list(network.parameters()))
+        torch.testing.assert_close(got, want)
+    assert tenon.stats()["eager_fallbacks"] == 0

@@ -36,6 +36,8 @@ GradBuilder::Values select_scatter(GradBuilder& g);
 
 // products.cpp
 GradBuilder::Values matrix_product(GradBuilder& g);  // mm, bmm
+
+// convolutions.cpp
 GradBuilder::Values conv_sum(GradBuilder& g);
 GradBuilder::Values conv_weight_sum(GradBuilder& g);
 

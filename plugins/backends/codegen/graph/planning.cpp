@@ -2,6 +2,7 @@
 
 #include "fusion/tally.h"
 #include "graph/decomposition.h"
+#include "graph/extremes.h"
 #include "graph/layout.h"
 #include "graph/statistics.h"
 
@@ -13,6 +14,7 @@ Plan plan_graph(ir::Graph& graph, const Machine& machine, PlanOptions options) {
   };
   decompose_composites(graph), pause();
   share_statistics(graph), pause();
+  share_extremes(graph);
   choose_layouts(graph, machine), pause();
   options.concatenations = join_concatenations(graph);
   Plan plan = make_plan(graph, machine, options);

@@ -13,7 +13,7 @@ template <class T>
 class LeftOperand {
  public:
   /// `read_again`: many rows are read for many panels.
-  LeftOperand(const MatrixProduct& product, bool read_again) : p_(product), depth_(product.steps * product.step_depth), read_again_(read_again) {}
+  LeftOperand(const MatrixKernel& kernel, const MatrixProduct& product, bool read_again) : kernel_(kernel), p_(product), depth_(product.steps * product.step_depth), read_again_(read_again) {}
 
   /// True when its rows can be read where they lie.
   bool in_place() const { return p_.a && (p_.a_column == 1 || depth_ <= 1) && !far_rows(); }
@@ -52,10 +52,13 @@ class LeftOperand {
       for (std::int64_t i = first; i < last; ++i) std::memcpy(packed + i * stride, from + i * p_.a_row, static_cast<std::size_t>(depth_) * sizeof(T));
       return;
     }
-    for (std::int64_t k = 0; k < depth_; ++k)
+    const std::int64_t lanes = kernel_.transposed_rows, transposed = p_.a_row == 1 && (last - first) % lanes == 0 ? depth_ / lanes * lanes : 0;
+    for (std::int64_t k = 0; k < transposed; k += lanes) kernel_.transposition(from + first + k * p_.a_column, p_.a_column, packed + first * stride + k, stride, last - first);
+    for (std::int64_t k = transposed; k < depth_; ++k)
       for (std::int64_t i = first; i < last; ++i) packed[i * stride + k] = from[i * p_.a_row + k * p_.a_column];
   }
 
+  const MatrixKernel& kernel_;
   const MatrixProduct& p_;
   std::int64_t depth_;
   bool read_again_;

@@ -75,7 +75,7 @@ class Multiplier {
 
   /// Makes the left operand ready to be read: by rows, in memory.
   void prepare_rows(Scratch& memory) {
-    const LeftOperand<T> left(p_, p_.m >= 4 * height_ && panels() >= 4);
+    const LeftOperand<T> left(kernel_, p_, p_.m >= 4 * height_ && panels() >= 4);
     a_ = static_cast<const T*>(p_.a), a_row_ = packs_rows_ ? depth_ : left.row_stride();
     if (p_.windows || packs_rows_ || left.in_place()) return;
     a_ = left.pack(memory, [&](std::int64_t count, auto body) { each(count, body); });

@@ -1,0 +1,202 @@
+#include <algorithm>
+#include <numeric>
+
+#include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/move.h"
+#include "core/ops/notation/window.h"
+
+namespace tenon::ops::gradients {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+using ir::ValueId;
+
+/// The shape with its spatial part (from dimension 2 on) that of another.
+Shape joined(Shape front, const Shape& spatial) {
+  front.insert(front.end(), spatial.begin() + 2, spatial.end());
+  return front;
+}
+
+/// Splits one dimension into `groups` and the rest.
+ValueId split(GradBuilder& g, ValueId v, std::size_t dim, std::int64_t groups) {
+  Shape shape = g.type(v).shape;
+  shape[dim] = floor_div(shape[dim], Dim(groups));
+  shape.insert(shape.begin() + static_cast<std::ptrdiff_t>(dim), Dim(groups));
+  return g.reshape(v, shape);
+}
+
+/// The first three dimensions in another order.
+ValueId reordered(GradBuilder& g, ValueId v, std::array<std::int64_t, 3> first) {
+  std::vector<std::int64_t> order(g.type(v).rank());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::copy(first, order.begin());
+  return permute_by(g.nodes(), v, order);
+}
+
+/// The windows of a `conv_sum`, by spatial dimension: of its input, of what it gives, and of its weight.
+struct Windows {
+  std::vector<std::int64_t> stride, before, dilation, in, out, kernel;
+  std::int64_t groups;
+
+  Windows(const OpQuery& q, const Shape& input, const Shape& result, const Shape& weight) : groups(q.constant_integer("groups", 1)) {
+    const std::size_t rank = input.size() - 2;
+    stride = per_dim(q, "stride", rank, 1), dilation = per_dim(q, "dilation", rank, 1), before = per_dim(q, "before", rank, 0);
+    for (std::size_t d = 0; d < rank; ++d) {
+      if (!input[2 + d].is_constant()) throw Exception(Code::unsupported, "the gradient of a convolution over dimensions of unknown size");
+      in.push_back(input[2 + d].constant());
+      out.push_back(result[2 + d].constant());
+      kernel.push_back(weight[2 + d].constant());
+    }
+  }
+
+  /// Padding after the input that the last window reaches into; negative where it ends before.
+  std::vector<std::int64_t> after() const {
+    std::vector<std::int64_t> all;
+    for (std::size_t d = 0; d < in.size(); ++d) all.push_back((out[d] - 1) * stride[d] + dilation[d] * (kernel[d] - 1) + 1 - in[d] - before[d]);
+    return all;
+  }
+};
+
+/// Elements of the input that lie a stride apart meet the same weights: those of each place within a stride are a convolution of the gradient with
+/// every so manieth weight, backwards. With o + before = stride * q + place, and t * dilation = place + stride * (first + u * dilation'):
+/// the input's o gets the sum over u of gradient[q - first - u * dilation'] * weight[t].
+struct Phase {
+  std::int64_t weight = 0, step = 1, count = 0;  // the first weight, how far the next one is, and how many there are
+  std::int64_t before = 0, after = 0, dilation = 1;  // of that convolution
+
+  Phase(const Windows& w, std::size_t d, std::int64_t place, std::int64_t results) {
+    const std::int64_t stride = w.stride[d], shared = std::gcd(w.dilation[d], stride);
+    step = stride / shared, dilation = w.dilation[d] / shared;
+    while (weight < std::min(step, w.kernel[d]) && weight * w.dilation[d] % stride != place) ++weight;
+    if (weight == step || weight >= w.kernel[d]) return;
+    count = (w.kernel[d] - weight + step - 1) / step;
+    const std::int64_t first = (weight * w.dilation[d] - place) / stride, reach = dilation * (count - 1);
+    before = first + reach - floor_div(Dim(w.before[d]), Dim(stride)).constant();
+    after = results - w.out[d] - before + reach;
+  }
+};
+
+class GradientOfInput {
+ public:
+  GradientOfInput(GradBuilder& g, const Windows& w, ValueId gradient, ValueId weight) : g_(g), w_(w), gradient_(gradient), weight_(weight), rank_(w.in.size()) {
+    for (std::size_t d = 0; d < rank_; ++d) {
+      first_.push_back(floor_div(Dim(w.before[d]), Dim(w.stride[d])).constant());
+      results_.push_back(floor_div(Dim(w.in[d] - 1 + w.before[d]), Dim(w.stride[d])).constant() - first_.back() + 1);
+      places_ *= w.stride[d];
+    }
+  }
+
+  ValueId operator()() {
+    constexpr std::int64_t kMostPlaces = 64;
+    const bool empty = std::ranges::any_of(w_.in, [](std::int64_t n) { return n == 0; }) || std::ranges::any_of(w_.out, [](std::int64_t n) { return n <= 0; });
+    return places_ == 1 || places_ > kMostPlaces || empty ? by_spreading() : by_phases();
+  }
+
+ private:
+  using Numbers = std::vector<std::int64_t>;
+
+  /// A convolution of the spread gradient with the kernel backwards.
+  ValueId by_spreading() {
+    Numbers before, after;
+    for (std::size_t d = 0; d < rank_; ++d) {
+      const std::int64_t reach = w_.dilation[d] * (w_.kernel[d] - 1);
+      before.push_back(reach - w_.before[d]);
+      after.push_back(w_.in[d] + reach - before.back() - ((w_.out[d] - 1) * w_.stride[d] + 1));
+    }
+    const ValueId spread = places_ == 1 ? gradient_ : g_.one("spread", {gradient_}, {{"stride", dims_of(w_.stride)}});
+    return convolved(spread, weight_, before, after, w_.dilation);
+  }
+
+  /// All places of a stride beside each other as channels, then put where they belong.
+  ValueId by_phases() {
+    GradBuilder::Values parts;
+    Numbers place(rank_, 0);
+    for (std::int64_t n = 0; n < places_; ++n) {
+      std::int64_t rest = n;
+      for (std::size_t d = rank_; d-- > 0;) place[d] = rest % w_.stride[d], rest /= w_.stride[d];
+      parts.push_back(of_place(place));
+    }
+    return put_in_place(g_.one("cat", parts, {{"dim", Dim(1)}}));
+  }
+
+  ValueId of_place(const Numbers& place) {
+    ValueId weight = weight_;
+    Numbers before, after, dilation;
+    for (std::size_t d = 0; d < rank_; ++d) {
+      const Phase phase(w_, d, place[d], results_[d]);
+      if (phase.count == 0) return nothing();
+      before.push_back(phase.before), after.push_back(phase.after), dilation.push_back(phase.dilation);
+      const Dim end(phase.weight + (phase.count - 1) * phase.step + 1);
+      if (phase.count != w_.kernel[d]) weight = g_.one("slice", {weight}, {{"dim", Dim(static_cast<std::int64_t>(2 + d))}, {"end", end}, {"start", Dim(phase.weight)}, {"step", Dim(phase.step)}});
+    }
+    return convolved(gradient_, weight, before, after, dilation);
+  }
+
+  /// No weight meets these places.
+  ValueId nothing() {
+    const ir::Type type = g_.type(gradient_);
+    Shape shape{type.shape[0], g_.shape(weight_)[1] * Dim(w_.groups)};
+    shape.insert(shape.end(), results_.begin(), results_.end());
+    return g_.one("full", {g_.number(0)}, {{"dtype", type.dtype}, {"size", shape}});
+  }
+
+  /// With the kernel backwards, and groups of its channels the other way round.
+  ValueId convolved(ValueId x, ValueId weight, const Numbers& before, const Numbers& after, const Numbers& dilation) {
+    std::vector<Dim> spatial;
+    for (std::size_t d = 0; d < rank_; ++d) spatial.emplace_back(static_cast<std::int64_t>(2 + d));
+    const ValueId grouped = reordered(g_, split(g_, weight, 0, w_.groups), {0, 2, 1});  // [G, C/G, O/G, k...]
+    const Shape shape = g_.type(grouped).shape, kernels = g_.type(weight).shape;
+    const ValueId backwards = g_.one("flip", {g_.reshape(grouped, joined({shape[0] * shape[1], shape[2]}, kernels))}, {{"dims", spatial}});
+    return g_.one("conv_sum", {x, backwards}, window_attributes(Numbers(rank_, 1), before, after, dilation, w_.groups));
+  }
+
+  /// [N, places * C, q...] as [N, C, in...].
+  ValueId put_in_place(ValueId y) {
+    const Shape shape = g_.type(y).shape;
+    const Dim channels = floor_div(shape[1], Dim(places_));
+    const auto rank = static_cast<std::int64_t>(rank_);
+    Shape apart{shape[0]}, joined{shape[0], channels};
+    Numbers order{0, 1 + rank};
+    for (std::int64_t d = 0; d < rank; ++d) {
+      const auto i = static_cast<std::size_t>(d);
+      apart.emplace_back(w_.stride[i]), joined.push_back(shape[2 + i] * Dim(w_.stride[i]));
+      order.insert(order.end(), {2 + rank + d, 1 + d});
+    }
+    apart.push_back(channels);
+    apart.insert(apart.end(), shape.begin() + 2, shape.end());
+    y = g_.reshape(permute_by(g_.nodes(), g_.reshape(y, apart), order), joined);
+    for (std::size_t d = 0; d < rank_; ++d) {
+      const std::int64_t start = w_.before[d] - first_[d] * w_.stride[d];
+      if (start == 0 && results_[d] * w_.stride[d] == w_.in[d]) continue;
+      y = g_.one("slice", {y}, {{"dim", Dim(static_cast<std::int64_t>(2 + d))}, {"end", Dim(start + w_.in[d])}, {"start", Dim(start)}, {"step", Dim(1)}});
+    }
+    return y;
+  }
+
+  GradBuilder& g_;
+  const Windows& w_;
+  ValueId gradient_, weight_;
+  std::size_t rank_;
+  Numbers first_, results_;  // the first q, and how many there are
+  std::int64_t places_ = 1;  // within all strides
+};
+
+}  // namespace
+
+GradBuilder::Values conv_sum(GradBuilder& g) {
+  const ValueId x = g.operand(0), weight = g.operand(1);
+  const Windows w(g.query(), g.shape(x), g.shape(g.result()), g.shape(weight));
+  const ValueId of_weight = g.one("conv_weight_sum", {x, g.gradient()},
+                                  {{"before", dims_of(w.before)}, {"dilation", dims_of(w.dilation)}, {"groups", Dim(w.groups)}, {"kernel", dims_of(w.kernel)}, {"stride", dims_of(w.stride)}});
+  return {GradientOfInput(g, w, g.gradient(), weight)(), of_weight};
+}
+
+/// Of the result the gradient is a weight: it stands where that of the convolution did.
+GradBuilder::Values conv_weight_sum(GradBuilder& g) {
+  const ValueId x = g.operand(0), of_result = g.operand(1), weight = g.gradient();
+  const Windows w(g.query(), g.shape(x), g.shape(of_result), g.shape(weight));
+  return {GradientOfInput(g, w, of_result, weight)(), g.one("conv_sum", {x, weight}, window_attributes(w.stride, w.before, w.after(), w.dilation, w.groups))};
+}
+
+}  // namespace tenon::ops::gradients
