@@ -52,7 +52,7 @@ struct Config {
   bool check_plugins = false;
   // [runtime]
   int threads = 0;
-  std::size_t pool_bytes = std::size_t{1} << 30;
+  std::size_t pool_bytes = std::size_t{2} << 30;
   bool profile = false;
   // [cache]
   bool cache = true;

@@ -1,5 +1,6 @@
 #include "host/runtime/plan_run.h"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -150,7 +151,9 @@ void PlanRun::after_failure(std::uint32_t s, std::int32_t code) {
     plan_.devices()[step.device]->lose(why.message);
     throw Failure(why.code, TENON_PHASE_EXECUTE, name, why.message);
   }
-  if (step.backend + 1 == environment.backends.size()) throw Failure(why.code, TENON_PHASE_EXECUTE, name, why.message);
+  const bool over_inputs = std::ranges::any_of(plan_.updates_, [&](const Plan::Update& u) { return u.in_place_by == s && args_.outputs[u.output] == args_.inputs[u.target]; });
+  // For want of memory a step may end after it has written over inputs, which nobody can read again.
+  if (step.backend + 1 == environment.backends.size() || (why.code == Code::out_of_memory && over_inputs && state.plain)) throw Failure(why.code, TENON_PHASE_EXECUTE, name, why.message);
 
   const std::string text = fmt::format("backend '{}' failed to run {} node{}: {}", name, step.node_count, step.node_count == 1 ? "" : "s", why.message);
   leave_artefact(s);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/memory/row_major.h"
 #include "host/diagnostics/failure.h"
@@ -14,6 +15,7 @@ namespace tenon::host {
 namespace {
 
 constexpr std::size_t kTimedFrom = std::size_t{256} << 10;  // bytes touched by a plan from which reading the clock does not matter
+constexpr std::size_t kLentFrom = std::size_t{1} << 20;     // bytes of an arena from which taking it does not matter
 
 std::vector<std::int64_t> evaluated(const SizeExpressions& sizes, std::span<const std::int64_t> symbols) {
   std::vector<std::int64_t> values;
@@ -119,23 +121,40 @@ std::vector<std::size_t> RunContext::offsets_in_arena(const ArenaContent& conten
 void RunContext::place_values(const ArenaContent& content) {
   std::size_t bytes = 0;
   const std::vector<std::size_t> offsets = offsets_in_arena(content, bytes);
-  if (bytes > arena_.size()) arena_ = PoolBlock(bytes);
+  lent_bytes_ = bytes >= kLentFrom ? bytes : 0;
+  arena_pointers_.clear();
+  placed_at_ = nullptr;
+  if (lent_bytes_ > 0) arena_ = PoolBlock();
+  else if (bytes > arena_.size()) arena_ = PoolBlock(bytes);
   std::vector<const void*> pointers(plan.values_.size(), nullptr);
+  std::vector<std::optional<std::size_t>> offset_of(plan.values_.size());
   for (std::size_t i = 0; i < offsets.size(); ++i) {
-    std::byte* memory = arena_.data() + offsets[i];
-    if (content.owners[i] < pointers.size())
-      pointers[content.owners[i]] = memory;
-    else
-      steps[content.owners[i] - pointers.size()]->args.workspace = memory;
+    if (content.owners[i] < pointers.size()) offset_of[content.owners[i]] = offsets[i];
+    else place_in_arena(&steps[content.owners[i] - pointers.size()]->args.workspace, offsets[i]);
   }
   for (std::uint32_t v = 0; v < plan.values_.size(); ++v) {
     if (plan.values_[v].place == Place::constant) pointers[v] = plan.values_[v].pointer;
     if (plan.values_[v].place == Place::literal) pointers[v] = &literals_[v];
   }
+  const auto place = [&](std::uint32_t v, std::size_t slot) {
+    if (offset_of[v]) place_in_arena(&table[slot], *offset_of[v]);
+    else table[slot] = const_cast<void*>(pointers[v]);
+  };
   for (const auto& step : plan.steps_) {
-    for (std::size_t i = 0; i < step->inputs.size(); ++i) table[step->first_input + i] = const_cast<void*>(pointers[step->inputs[i]]);
-    for (std::size_t i = 0; i < step->outputs.size(); ++i) table[step->first_output + i] = const_cast<void*>(pointers[step->outputs[i]]);
+    for (std::size_t i = 0; i < step->inputs.size(); ++i) place(step->inputs[i], step->first_input + i);
+    for (std::size_t i = 0; i < step->outputs.size(); ++i) place(step->outputs[i], step->first_output + i);
   }
+}
+
+void RunContext::place_in_arena(void** pointer, std::size_t offset) {
+  if (lent_bytes_ > 0) arena_pointers_.push_back({pointer, offset});
+  else *pointer = arena_.data() + offset;
+}
+
+void RunContext::take_arena() {
+  arena_ = PoolBlock(lent_bytes_);
+  if (std::exchange(placed_at_, arena_.data()) == arena_.data()) return;
+  for (const RunDevices::ArenaPointer& p : arena_pointers_) *p.pointer = arena_.data() + p.offset;
 }
 
 void RunContext::place_on_device(std::uint32_t device, const ArenaContent& content) {
@@ -226,6 +245,7 @@ void RunContext::choose_route(std::uint32_t s) {
 
 void RunContext::begin(const TenonRunArgs& args) {
   call = &args;
+  if (lent_bytes_ > 0) take_arena();
   if (devices) devices->begin(args.stream);
   for (const Patch& p : plan.input_patches_) table[p.slot] = const_cast<void*>(args.inputs[p.index]);
   for (const Patch& p : plan.output_patches_) table[p.slot] = args.outputs[p.index];
@@ -297,6 +317,7 @@ void RunContext::finish() {
     give_back(late.tensor, late.watched);
   }
   if (devices) devices->give_back_arenas();
+  if (lent_bytes_ > 0) arena_ = PoolBlock();
   taken_.clear();
   staged_.clear();
   call = nullptr;

@@ -117,6 +117,8 @@ class RunContext {
   };
   std::vector<std::size_t> offsets_in_arena(const ArenaContent& content, std::size_t& bytes);
   void place_values(const ArenaContent& content);
+  void place_in_arena(void** pointer, std::size_t offset);
+  void take_arena();
   void place_on_device(std::uint32_t device, const ArenaContent& content);
   void place_literals();
   void fit_step(std::uint32_t step);
@@ -128,6 +130,10 @@ class RunContext {
 
   bool fitted_ = false;
   PoolBlock arena_;
+  // A large arena is taken for the run alone: plans that do not run at the same time need it one after the other.
+  std::size_t lent_bytes_ = 0;          // 0 for a small one
+  std::byte* placed_at_ = nullptr;      // where these point
+  std::vector<RunDevices::ArenaPointer> arena_pointers_;
   std::vector<std::size_t> workspace_bytes_;  // by step
   std::vector<std::uint64_t> literals_;       // by value of the plan: the bits of literals
   std::vector<LateMemory> taken_;

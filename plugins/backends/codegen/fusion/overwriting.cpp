@@ -44,6 +44,14 @@ std::vector<Overwriting> of_runs(const KernelStep& step) {
   return found;
 }
 
+bool checks(const std::vector<Operation>& operations) {
+  return std::ranges::any_of(operations, [](const Operation& op) { return op.kind == OperationKind::checked; });
+}
+
+bool checks(const ContractionStep& step) {
+  return checks(step.product.operations) || (step.epilogue && checks(step.epilogue->kernel.operations)) || (step.pooling && checks(step.pooling->kernel.kernel.operations));
+}
+
 bool reads(const Product& product, ValueId value) {
   const auto needs = [&](const ProductOperand& operand) {
     const auto values = product.reads(operand);
@@ -61,6 +69,13 @@ std::vector<Overwriting> overwritings(const Step& step) {
   auto found = of_runs(*product->epilogue);
   std::erase_if(found, [&](const Overwriting& o) { return reads(product->product, o.read); });
   return found;
+}
+
+bool may_stop(const Step& step) {
+  if (auto* kernel = std::get_if<KernelStep>(&step)) return checks(kernel->kernel.operations);
+  if (auto* product = std::get_if<ContractionStep>(&step)) return checks(*product);
+  auto* chain = std::get_if<ChainStep>(&step);
+  return !chain || checks(chain->first.operations) || checks(chain->between.kernel.operations) || checks(chain->second);
 }
 
 std::optional<Overwriting> copied_value(const KernelStep& step) {

@@ -16,6 +16,9 @@ struct Overwriting {
 /// Gives those of the step; the caller sees to it that nobody reads `read` later, and that both have as many bytes.
 std::vector<Overwriting> overwritings(const Step& step);
 
+/// True for a step that the values that it reads may stop: it checks an index, or runs code that is not ours. Any step may stop for want of memory.
+bool may_stop(const Step& step);
+
 /// The value that the step writes and the one that it reads, if it does nothing but copy elements to the same places.
 std::optional<Overwriting> copied_value(const KernelStep& step);
 

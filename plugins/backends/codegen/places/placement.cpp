@@ -89,24 +89,13 @@ std::vector<Placement::Intermediate> Placement::intermediates(const ir::Graph& g
   return found;
 }
 
-namespace {
-
-/// True for a step that nothing can stop once it has started: it checks no index, and takes no memory.
-bool always_succeeds(const Step& step) {
-  const auto* kernel = std::get_if<KernelStep>(&step);
-  return kernel && std::ranges::none_of(kernel->kernel.operations, [](const auto& op) { return op.kind == OperationKind::checked; }) &&
-         std::ranges::none_of(kernel->kernel.buffers, [](const auto& b) { return b.row; });
-}
-
-}  // namespace
-
 std::vector<TenonAliasPermit> Placement::aliases(const ir::Graph& graph, const Plan& plan) const {
   const auto last = last_uses(graph, plan);
   std::vector<std::size_t> first(places_.size(), 0);  // the step that begins a value, of which others may write parts
   for (std::size_t s = plan.steps.size(); s-- > 0;)
     for (std::size_t v : values_of(plan.steps[s], graph, true)) first[v] = s;
   std::vector<TenonAliasPermit> found;
-  for (std::size_t s = plan.steps.size(); s-- > 0 && always_succeeds(plan.steps[s]);)
+  for (std::size_t s = plan.steps.size(); s-- > 0 && !may_stop(plan.steps[s]);)
     for (const auto& [written, read] : overwritings(plan.steps[s])) {
       const Place &to = places_[written.value], &from = places_[read.value];
       if (to.kind == Place::Kind::output && from.kind == Place::Kind::input && first[written.value] == s && last[read.value] == s) found.push_back({to.index, from.index});

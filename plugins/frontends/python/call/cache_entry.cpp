@@ -131,6 +131,7 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   program_ = std::move(*program);
   if (captured_.gradients) backward_ = SegmentBackward::of(captured_, settings);
   spent_results_ = has_spent_results(captured_);
+  if (!program_.callable()) find_dropped_gradients();
   plain_ = is_plain();
   return true;
 }
@@ -190,15 +191,59 @@ void CacheEntry::find_inputs(RunFrame& frame) const noexcept {
     frame.input_data[i] = const_cast<void*>(data_of(captured_.inputs[i], frame.inputs[i], takes_scalars_ ? frame.scalars[i].bytes : nullptr));
 }
 
+/// Those that nothing reads.
+void CacheEntry::find_dropped_gradients() {
+  if (segment_.dropped_gradients.empty()) return;
+  const ir::Graph& graph = captured_.graph();
+  const auto users = graph.users();
+  const auto input_of = [&](std::uint32_t slot) {
+    const auto found = std::ranges::find(input_slots_, slot);
+    return found == input_slots_.end() ? std::nullopt : std::optional(static_cast<std::uint32_t>(found - input_slots_.begin()));
+  };
+  const auto is_read = [&](std::uint32_t input) {
+    const ir::ValueId value = graph.inputs()[input];
+    return !users[value.value].empty() || std::ranges::find(result_slots_, input_slots_[input]) != result_slots_.end() ||
+           std::ranges::any_of(graph.outputs(), [&](const ir::Output& o) { return o.value == value || o.target == value; }) ||
+           std::ranges::any_of(captured_.updates, [&](const TensorUpdate& u) { return u.input == input; }) ||
+           std::ranges::any_of(captured_.tensors, [&](const TensorOutput& t) {
+             return (t.kind == TensorOutput::Kind::input_view || t.kind == TensorOutput::Kind::input_crossed) && t.index == input;
+           });
+  };
+  for (const Segment::DroppedGradient& dropped : segment_.dropped_gradients) {
+    const auto owner = input_of(dropped.of);
+    const auto gradient = dropped.gradient ? input_of(*dropped.gradient) : std::nullopt;
+    if (owner && gradient.has_value() == dropped.gradient.has_value() && !(gradient && is_read(*gradient))) dropped_gradients_.push_back({*owner, gradient});
+  }
+}
+
+/// The program has dropped them before anything could end the call: as far as it can tell they are gone.
+void CacheEntry::drop_gradients(RunFrame& frame) const noexcept {
+  static PyObject* const name = PyUnicode_InternFromString("grad");
+  for (const auto& [of, gradient] : dropped_gradients_) {
+    if (gradient) Py_CLEAR(frame.inputs[*gradient]);
+    PyObject* owner = frame.inputs[of];
+    if (Py_TYPE(owner)->tp_setattro(owner, name, Py_None) < 0) PyErr_Clear();
+  }
+}
+
 std::int32_t CacheEntry::run_program(const TenonRunArgs& args) {
   if (!release_gil_) return tenon_program_run(program_.native(), &args);
   const GilReleased released;
   return tenon_program_run(program_.native(), &args);
 }
 
+/// Plain execution begins anew, unless memory was wanting while inputs were written.
+RunStatus CacheEntry::refused() const {
+  const TenonFailure* failure = tenon_last_error();
+  if (captured_.updates.empty() || !failure || failure->code != TENON_OUT_OF_MEMORY) return RunStatus::refused;
+  PyErr_SetString(PyExc_MemoryError, failure->text ? failure->text : "out of memory");
+  return RunStatus::raised;
+}
+
 RunStatus CacheEntry::run_native(RunFrame& frame) {
-  if (!make_outputs(frame)) return RunStatus::raised;
   find_inputs(frame);
+  drop_gradients(frame);
+  if (!make_outputs(frame)) return RunStatus::raised;
   if (!place_updates(frame)) return RunStatus::raised;
   TenonRunArgs args{};
   args.struct_size = sizeof args;
@@ -214,7 +259,7 @@ RunStatus CacheEntry::run_native(RunFrame& frame) {
     args.context = &frame.late;
   }
   if (!frame.symbols.empty()) args.symbols = frame.symbols.data();
-  if (run_program(args) != TENON_OK) return RunStatus::refused;
+  if (run_program(args) != TENON_OK) return refused();
   if (!frame.as_assumed) return RunStatus::unlike;
   if (may_warn_) {
     const FloatErrors met = frame.alarm ? FloatErrors{true, true, false, true} : (float_errors() - met_errors_.ignored) | noted_errors();

@@ -93,7 +93,10 @@ class CacheEntry {
   RunStatus run_any(Built& built);
   std::int32_t run_program(const TenonRunArgs& args);
   void find_inputs(RunFrame& frame) const noexcept;
+  void find_dropped_gradients();
+  void drop_gradients(RunFrame& frame) const noexcept;
   RunStatus run_native(RunFrame& frame);
+  RunStatus refused() const;
   RunStatus run_callable(RunFrame& frame);
   bool written_inputs_stand_apart() noexcept;
   bool make_outputs(RunFrame& frame);
@@ -114,6 +117,11 @@ class CacheEntry {
   WrittenInputs written_inputs_;
   std::vector<std::uint32_t> input_slots_;   // by graph input: where its object is among the guards' values; 0 for floats of the tape
   std::vector<std::uint32_t> result_slots_;  // of the guards' values that the result is built from; the template is numbered by it
+  struct DroppedGradient {
+    std::uint32_t of;  // graph inputs
+    std::optional<std::uint32_t> gradient;
+  };
+  std::vector<DroppedGradient> dropped_gradients_;  // that are dropped before the graph runs, so that their memory serves others
   std::size_t op_count_ = 0;
   PlainWork plain_work_;
   std::size_t output_count_ = 0;

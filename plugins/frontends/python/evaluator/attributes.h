@@ -34,6 +34,7 @@ class Attributes {
   static bool names_gradient(PyObject* name);
   std::optional<Ref> of_autograd(PyObject* stand_in, PyObject* name);
   void store_gradient(PyObject* owner, PyObject* value);
+  bool only_drops_gradients() const;
   Ref super_attribute(PyObject* super_object, PyObject* name);
   template <class Read>
   std::optional<Ref> unless_missing(Read read);

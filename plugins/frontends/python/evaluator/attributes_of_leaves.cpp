@@ -1,5 +1,6 @@
 // What a tensor says of its place in torch's autograd graph: `grad`, `grad_fn`, `is_leaf`.
 #include "python/evaluator/evaluator.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 namespace {
@@ -19,6 +20,14 @@ std::optional<Ref> gradient_of_leaf(Heap& heap, Recorder& recorder, PyObject* st
   return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());
 }
 
+/// The code of a method of torch's, without what it is decorated with.
+PyObject* code_of_method(const char* module, const char* owner, const char* method) {
+  Ref function = checked(PyObject_GetAttrString(checked(PyObject_GetAttrString(checked(imported(module)).get(), owner)).get(), method));
+  while (Ref inner = Ref::steal(PyObject_GetAttrString(function.get(), "__wrapped__"))) function = std::move(inner);
+  PyErr_Clear();
+  return PyFunction_Check(function.get()) ? Py_NewRef(PyFunction_GET_CODE(function.get())) : nullptr;
+}
+
 /// `grad_fn` and `is_leaf` of what has no history in the graph: of an input they are read of the real tensor, and guarded. Empty for anything else.
 std::optional<Ref> place_in_autograd(Heap& heap, Recorder& recorder, PyObject* stand_in, PyObject* name) {
   if (recorder.has_history(stand_in) || recorder.operates_on_any(stand_in)) return std::nullopt;
@@ -34,8 +43,19 @@ std::optional<Ref> place_in_autograd(Heap& heap, Recorder& recorder, PyObject* s
 
 bool Attributes::names_gradient(PyObject* name) { return is_called(name, "grad"); }
 
+/// Whether the program is where torch asks for a gradient only to drop it.
+bool Attributes::only_drops_gradients() const {
+  static PyObject* const of_optimizers = code_of_method("torch.optim.optimizer", "Optimizer", "zero_grad");
+  static PyObject* const of_modules = code_of_method("torch.nn", "Module", "zero_grad");
+  PyObject* here = core_.frame().code->object.get();
+  return here == of_optimizers || here == of_modules;
+}
+
 std::optional<Ref> Attributes::of_autograd(PyObject* stand_in, PyObject* name) {
-  if (names_gradient(name)) return gradient_of_leaf(heap_, recorder_, stand_in, name);
+  if (names_gradient(name)) {
+    if (!only_drops_gradients()) heap_.note_gradient_read(stand_in);
+    return gradient_of_leaf(heap_, recorder_, stand_in, name);
+  }
   if (is_called(name, "grad_fn") && recorder_.has_history(stand_in)) throw Unbuildable(stand_in, "the program reads a node of the autograd graph");
   if (is_called(name, "grad_fn") || is_called(name, "is_leaf")) return place_in_autograd(heap_, recorder_, stand_in, name);
   return std::nullopt;

@@ -196,6 +196,8 @@ class Recorder {
   }
   /// Whether a tensor has a `.grad` that the program may read and write: it was there before, or is a leaf of the library's autograd graph.
   virtual bool keeps_gradient(PyObject*) { return false; }
+  /// Whether a run may end in what was recorded so far, and the call be repeated as plain Python.
+  virtual bool may_end_early() { return true; }
   /// Whether the library would take one stand-in as the gradient of the other: of its shape and kind.
   virtual bool may_be_gradient(PyObject*, PyObject*) { return false; }
 

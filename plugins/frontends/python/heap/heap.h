@@ -142,6 +142,13 @@ class Heap {
   Ref gradient_of(PyObject* stand_in) const;
   /// Makes it that. That of an older tensor is in no journal until `journal_gradients`: of several that follow each other only the last is written.
   void store_gradient(PyObject* stand_in, PyObject* value);
+  /// Notes that what happens from here on depends on the `.grad` of an older tensor, which the program has not made anything else yet.
+  void note_gradient_read(PyObject* stand_in) { read_gradients_.insert(stand_in); }
+  /// An older tensor and its `.grad`, of which the program does nothing but drop it, before a run may end: the graph may as well find it dropped.
+  struct DroppedGradient {
+    SourceId of, gradient;
+  };
+  std::span<const DroppedGradient> dropped_gradients() const { return dropped_gradients_; }
   void journal_gradients();
   /// Empties the cell when `value` is null.
   void store_cell(PyObject* cell, PyObject* value);
@@ -245,6 +252,8 @@ class Heap {
   std::unordered_map<PyObject*, PyObject*> reals_;  // stand-in -> real; both held by known_
   std::unordered_map<PyObject*, std::size_t> gradient_slots_;  // by stand-in
   std::vector<std::pair<Ref, Ref>> gradients_;                 // stand-ins, and what is their `.grad` now
+  std::unordered_set<PyObject*> read_gradients_;               // stand-ins
+  std::vector<DroppedGradient> dropped_gradients_;
   std::unordered_map<PyObject*, const char*> hidden_;
   std::vector<std::function<void()>> undo_;
   std::vector<Ref> kept_;

@@ -163,9 +163,12 @@ Ref Heap::gradient_of(PyObject* stand_in) const {
 }
 
 void Heap::store_gradient(PyObject* stand_in, PyObject* value) {
+  static PyObject* const name = checked(PyUnicode_InternFromString("grad")).release();
   PyObject* real = real_of(stand_in);
   if (real != nullptr) is_older(real, "assignment to an attribute");
   const auto [slot, first] = gradient_slots_.try_emplace(stand_in, gradients_.size());
+  if (first && real != nullptr && value == Py_None && !read_gradients_.contains(stand_in) && !recorder_.may_end_early())
+    dropped_gradients_.push_back({source_of(real), sources().keyed(SourceKind::attribute, source_of(real), name)});
   if (first) gradients_.emplace_back(Ref::borrow(stand_in), Ref::borrow(value));
   else gradients_[slot->second].second = Ref::borrow(value);
 }

@@ -102,6 +102,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   void remember_leaves(std::span<PyObject* const> leaves) override { history_.remember(core_.stand_ins.require(leaves)); }
   void hook(PyObject* context, PyObject* tensor) override { history_.hook(Ref::borrow(context), core_.stand_ins.require(tensor)); }
   bool keeps_gradient(PyObject* tensor) override { return gradients_.keeps_gradient(tensor); }
+  bool may_end_early() override { return !assumptions_.empty() || core_.any_may_raise(); }
   bool may_be_gradient(PyObject* tensor, PyObject* value) override { return gradients_.may_be_gradient(tensor, value); }
   std::uint32_t output(PyObject* stand_in) override { return outputs_.number(stand_in); }
 

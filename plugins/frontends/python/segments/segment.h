@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "python/heap/journal.h"
@@ -18,6 +19,11 @@ struct Segment {
   std::uint32_t result = 0;                // the node of what it returns
   Replay journal;                          // what it does to older objects, after they are built
   std::vector<std::uint32_t> input_slots;  // for each Recorder::input, in order: where its object is in guards.values()
+  struct DroppedGradient {
+    std::uint32_t of;  // a slot of guards.values()
+    std::optional<std::uint32_t> gradient;  // likewise, where it is an input
+  };
+  std::vector<DroppedGradient> dropped_gradients;  // Heap::dropped_gradients
   std::size_t instructions = 0;            // bytecodes evaluated
   std::unique_ptr<BreakState> stop;        // where it ends, when it does not return: there is no result then
   std::vector<int> ends;                   // the last instructions of the frames it began in and ended, innermost first

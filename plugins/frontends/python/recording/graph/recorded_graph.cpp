@@ -4,11 +4,17 @@
 
 #include <algorithm>
 
+#include "core/rewrite/rewriter.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
 
 namespace tenon::python {
+
+bool RecordedGraph::any_may_raise() const {
+  const auto nodes = graph.nodes();
+  return std::any_of(nodes.rbegin(), nodes.rend(), [&](ir::NodeId id) { return rewrite::may_raise(graph.node(id)); });
+}
 
 RecordedGraph::Index RecordedGraph::add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec) {
   StandIn stand_in = stand_in_of(spec, value);

@@ -45,6 +45,8 @@ struct RecordedGraph {
   int branches = 0;                         // of control ops that were begun and are not chosen among yet
 
   bool in_branch() const { return branches > 0; }
+  /// Whether a run of the nodes so far may end in one of them.
+  bool any_may_raise() const;
 
   /// A stand-in in memory of its own.
   Index add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec);
