@@ -121,7 +121,7 @@ std::vector<std::size_t> RunContext::offsets_in_arena(const ArenaContent& conten
 void RunContext::place_values(const ArenaContent& content) {
   std::size_t bytes = 0;
   const std::vector<std::size_t> offsets = offsets_in_arena(content, bytes);
-  lent_bytes_ = bytes >= kLentFrom ? bytes : 0;
+  lent_bytes_ = bytes >= kLentFrom && !devices ? bytes : 0;  // a device may still read the host's when a run has ended
   arena_pointers_.clear();
   placed_at_ = nullptr;
   if (lent_bytes_ > 0) arena_ = PoolBlock();

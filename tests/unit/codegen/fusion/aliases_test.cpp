@@ -64,6 +64,18 @@ TEST_CASE("a parameter and what its step remembers are written over at once", "[
   CHECK(std::ranges::find(permits, std::pair<std::uint32_t, std::uint32_t>{1, 0}) != permits.end());
 }
 
+TEST_CASE("what follows a product is written over a parameter, also in front of other products", "[aliases]") {
+  const Pairs permits = run_in_place(R"(graph @main (%w: f32[64, 48], %x: f32[20, 64], %g: f32[20, 48], %u: f32[48, 32]) {
+    %t: f32[64, 20] = permute(%x) {dims = [1, 0]}
+    %d: f32[64, 48] = mm(%t, %g)
+    %s: f32[64, 48] = mul(%d, 0.1)
+    %n: f32[64, 48] = sub(%w, %s)
+    %y: f32[20, 32] = mm(%g, %u)
+    return update %w = %n, %y
+  })");
+  CHECK(std::ranges::find(permits, std::pair<std::uint32_t, std::uint32_t>{0, 0}) != permits.end());
+}
+
 TEST_CASE("two inputs change places over each other", "[aliases]") {
   run_in_place(R"(graph @main (%x: f32[500], %y: f32[500]) {
     %a: f32[500] = mul(%y, 2)
