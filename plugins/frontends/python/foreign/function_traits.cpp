@@ -67,7 +67,7 @@ constexpr Row kTable[] = {
     {Trait::retains_gradient, Of::any, "torch.Tensor.retain_grad"},
     {Trait::detaches_in_place, Of::any, "torch.Tensor.detach_"},
     {Trait::asks_for_gradient, Of::any, "torch.Tensor.requires_grad_"},
-    // As torch 2.13 does: each was asked by writing its operands before its gradient.
+    // Of those that can require grad, as torch 2.13 does: each was asked by writing its operands before its gradient.
     {Trait::keeps_no_operand, Of::torch,
      "add add_ sub sub_ subtract rsub neg neg_ exp exp_ exp2 exp2_ expm1 expm1_ sqrt sqrt_ rsqrt rsqrt_ reciprocal reciprocal_ tanh tanh_ sigmoid sigmoid_ "
      "relu relu_ softmax log_softmax tan tan_ sum mean cumsum cat concat stack hstack vstack dstack column_stack where masked_fill masked_fill_ clone contiguous to float double half "

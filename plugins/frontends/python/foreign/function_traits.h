@@ -34,7 +34,7 @@ enum class Trait : std::uint8_t {
 
   retains_gradient,  // its argument, which is computed, is to keep its gradient
   detaches_in_place, // makes its argument a leaf
-  keeps_no_operand,  // torch keeps no tensor that it is given for the gradient, which may be written since then
+  keeps_no_operand,  // torch keeps no tensor of floats that it is given for the gradient, which may be written since then
   asks_for_gradient, // whether its argument is to require a gradient
 
   // what memory it gives

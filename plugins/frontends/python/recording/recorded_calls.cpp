@@ -63,7 +63,7 @@ Ref RecordedCalls::record_as_is(PyObject* callable, const ForeignFunction& funct
   const std::size_t first_node = graph_.nodes().size();
   const History::Scope scope(history_, tracks);
   Ref result = record_by_kind(callable, function, args, kwargs, operands);
-  if (tracks) history_.note_call(result.get(), first, first_node, function.has(Trait::keeps_no_operand) ? std::span<const Index>() : operands);
+  if (tracks) history_.note_call(result.get(), first, first_node, operands, !function.has(Trait::keeps_no_operand));
   return result;
 }
 

@@ -238,11 +238,11 @@ ir::ValueId History::cut(ir::ValueId value) { return depends(value) ? core_.buil
 std::vector<std::uint32_t> History::loose_inputs() const {
   std::vector<std::uint32_t> loose;
   for (std::uint32_t input = 0; input < inputs_.stand_ins().size(); ++input)
-    if (!kept_.contains(core_.stand_ins.owner(inputs_.stand_ins()[input]))) loose.push_back(input);
+    if (const Index owner = core_.stand_ins.owner(inputs_.stand_ins()[input]); core_.stand_ins[owner].device.is_host() && !kept_.contains(owner)) loose.push_back(input);
   return loose;
 }
 
-void History::note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> kept) {
+void History::note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> operands, bool keeps) {
   rewrite::expand_last(core_.graph, first_node, [this](ir::ValueId from, ir::ValueId to) { move_value(from, to); });
   note_tracked(first_node);
   note_results(results, first);
@@ -250,7 +250,8 @@ void History::note_call(PyObject* results, Index first, std::size_t first_node, 
 
   const bool writes = first == core_.stand_ins.size();
   if (writes || std::any_of(core_.stand_ins.begin() + first, core_.stand_ins.end(), [](const StandIn& s) { return s.requires_grad; }))
-    for (Index index : kept) kept_.insert(core_.stand_ins.owner(index));
+    for (Index index : operands)
+      if (keeps || !can_require_gradient(core_.stand_ins[index].dtype)) kept_.insert(core_.stand_ins.owner(index));
 }
 
 /// torch has a node for a tensor that has the elements of another one: what is computed from it is computed from that node. So has each of several views

@@ -85,9 +85,9 @@ class History {
   /// The value cut off from what it depends on: for what leaves torch's autograd graph.
   ir::ValueId cut(ir::ValueId value);
 
-  /// Notes a tracked call, whose stand-ins and nodes begin with these: of what gradients flow through only ops with a gradient are left. `kept`: the
-  /// operands that torch may keep for the gradient.
-  void note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> kept);
+  /// Notes a tracked call, whose stand-ins and nodes begin with these: of what gradients flow through only ops with a gradient are left. `keeps`:
+  /// torch may keep operands that can require grad for the gradient; others, as indices, always.
+  void note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> operands, bool keeps);
   /// The inputs of which tracked calls have kept nothing.
   std::vector<std::uint32_t> loose_inputs() const;
   /// A value of stand-ins is now known by another one.
