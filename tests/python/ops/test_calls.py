@@ -330,7 +330,7 @@ def test_private_names_of_torch():
 
 def test_every_alias_of_a_plain_name_is_a_name_of_its_library():
     def resolves(name):
-        target = {"torch": torch, "numpy": np, "aten": torch.ops.aten}[name.split(".")[0]]
+        target = {"torch": torch, "numpy": np, "aten": torch.ops.aten, "tenon": tenon}[name.split(".")[0]]
         for part in name.split(".")[1:]:
             if not hasattr(target, part):
                 return False
