@@ -2,10 +2,11 @@
 import random
 
 import pytest
-import torch
-import torch.nn.functional as F
 
-from tenon import _by_torch
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+
+from tenon import _by_torch  # noqa: E402
 
 
 @pytest.mark.parametrize("seed", range(30))
