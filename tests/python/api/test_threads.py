@@ -10,14 +10,18 @@ pytest.importorskip("torch")
 
 PROGRAM = textwrap.dedent(
     """
-    import os, sys, time
+    import contextlib, os, sys
     import torch
     import tenon
 
     def ticks():
-        # Processor time by thread, from proc(5).
-        stats = {task: open(f"/proc/self/task/{task}/stat").read().rpartition(")")[2].split() for task in os.listdir("/proc/self/task")}
-        return {task: int(fields[11]) + int(fields[12]) for task, fields in stats.items()}
+        # Processor time by thread, from proc(5). A thread may end between being listed and being read.
+        spent = {}
+        for task in os.listdir("/proc/self/task"):
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/self/task/{task}/stat") as stat:
+                fields = stat.read().rpartition(")")[2].split()
+                spent[task] = int(fields[11]) + int(fields[12])
+        return spent
 
     torch.set_num_threads(int(sys.argv[1]))
     product = tenon.compile(lambda a: a @ a)
