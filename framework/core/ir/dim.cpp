@@ -373,4 +373,13 @@ Shape row_major_strides(std::span<const Dim> shape) {
   return strides;
 }
 
+Shape channels_last_strides(std::span<const Dim> shape) {
+  Shape strides(shape.size());
+  Dim step = shape[1];
+  strides[1] = Dim(1);
+  for (std::size_t d = shape.size(); d-- > 2;) strides[d] = step, step = step * shape[d];
+  strides[0] = step;
+  return strides;
+}
+
 }  // namespace tenon::ir

@@ -118,5 +118,7 @@ Dim product(std::span<const Dim> dims);
 bool bytes_are_countable(std::span<const Dim> dims, std::size_t element_bytes);
 /// Row-major strides, in elements, of a shape. A dimension of size 0 counts as 1, as in ATen.
 Shape row_major_strides(std::span<const Dim> shape);
+/// Those of a shape of at least two dimensions whose second one, the channels, lies closest together.
+Shape channels_last_strides(std::span<const Dim> shape);
 
 }  // namespace tenon::ir

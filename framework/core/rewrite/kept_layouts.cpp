@@ -1,11 +1,11 @@
 #include "core/rewrite/kept_layouts.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "core/ops/catalog.h"
 #include "core/ops/loop_body.h"
 #include "core/ops/view.h"
+#include "core/rewrite/reached_values.h"
 
 namespace tenon::rewrite {
 namespace {
@@ -28,36 +28,27 @@ bool keeps_places(const ir::Graph& graph, NodeId id) {
 /// By value: whether it is read or given by a convolution over many channels, or computed from one or for one in place. None where some convolution
 /// is over single channels, which are better together with their pixels.
 std::vector<bool> around_convolutions(const ir::Graph& graph) {
-  std::vector<bool> found(graph.value_capacity(), false), seen(graph.node_capacity(), false);
-  std::vector<ValueId> pending;
+  std::vector<ValueId> pictures;
   std::size_t rank = 0;
-  const auto reach = [&](ValueId v) {
-    if (graph.value(v).kind == ir::ValueKind::literal || !graph.type(v).is_tensor() || graph.type(v).rank() != rank || found[v.value]) return;
-    found[v.value] = true;
-    pending.push_back(v);
-  };
   for (NodeId id : graph.nodes()) {
-    if (!is_convolution(graph.node(id))) continue;
-    const Dim channels = graph.type(graph.node(id).operands[1]).shape[1];
+    const ir::Node& node = graph.node(id);
+    if (!is_convolution(node)) continue;
+    const Dim channels = graph.type(node.operands[1]).shape[1];
     if (channels == Dim(1)) return std::vector<bool>(graph.value_capacity(), false);
     if (!channels.is_constant() || channels.constant() < kManyChannels) continue;
-    rank = graph.type(graph.node(id).results[0]).rank();
-    reach(graph.node(id).operands[0]), reach(graph.node(id).results[0]);
+    rank = graph.type(node.results[0]).rank();
+    pictures.insert(pictures.end(), {node.operands[0], node.results[0]});
   }
-  const auto users = graph.users();
-  const auto pass = [&](NodeId id) {
-    if (seen[id.value] || is_convolution(graph.node(id)) || !keeps_places(graph, id)) return;
-    seen[id.value] = true;
-    std::ranges::for_each(graph.node(id).operands, reach);
-    std::ranges::for_each(graph.node(id).results, reach);
+  const auto in_place = [&](NodeId id) {
+    std::vector<ValueId> values;
+    if (is_convolution(graph.node(id)) || !keeps_places(graph, id)) return values;
+    values = graph.node(id).operands;
+    values.insert(values.end(), graph.node(id).results.begin(), graph.node(id).results.end());
+    return values;
   };
-  while (!pending.empty()) {
-    const ValueId value = pending.back();
-    pending.pop_back();
-    std::ranges::for_each(users[value.value], pass);
-    if (graph.value(value).kind == ir::ValueKind::result) pass(graph.value(value).node);
-  }
-  return found;
+  return reached_values(graph, pictures, in_place, [&](ValueId v) {
+    return graph.value(v).kind != ir::ValueKind::literal && graph.type(v).is_tensor() && graph.type(v).rank() == rank;
+  });
 }
 
 }  // namespace
@@ -67,12 +58,7 @@ void lay_out_kept(ir::Graph& graph, std::span<const ValueId> kept) {
   for (ValueId v : kept) {
     const ir::Type type = graph.type(v);
     if (!around[v.value] || type.strides || graph.value(v).kind != ir::ValueKind::result) continue;
-    ir::Shape strides(type.rank());
-    Dim stride = type.shape[1];
-    strides[1] = Dim(1);
-    for (std::size_t d = type.rank(); d-- > 2;) strides[d] = stride, stride = stride * type.shape[d];
-    strides[0] = stride;
-    graph.set_strides(v, strides);
+    graph.set_strides(v, ir::channels_last_strides(type.shape));
   }
 }
 

@@ -75,8 +75,7 @@ LoopBody conv_sum_loop(const OpQuery& q) {
     x.push_back(place.index);
     inside = both(s, inside, place.inside);
   }
-  const DType stored = q.type(0).dtype;
-  const Scalar element = inside ? s.load_if(*inside, 0, stored, x, s.constant(t, std::int64_t{0})) : s.load(0, stored, x);
+  const Scalar element = load_or_zero(s, inside, q.type(0).dtype, x);
   s.result(s.mul(element, s.load(1, q.type(1).dtype, w)));
   body.element = s.take();
   body.reducer = simple_reducer(t, 0, Primitive::add);
@@ -168,8 +167,8 @@ Convolution windows_of_weight(const OpQuery& q) {
   for (std::size_t d = 0; d < rank; ++d) {
     TENON_USER_CHECK(stride[d] > 0 && dilation[d] > 0 && kernel[d] >= 0, "stride and dilation must be positive, and sizes of kernels at least 0");
     const Dim &in = q.type(0).shape[2 + d], &out = q.type(1).shape[2 + d];
-    const Dim reach = (out - Dim(1)) * Dim(stride[d]) + Dim(dilation[d] * (kernel[d] - 1) + 1 - before[d]);
-    const bool within = reach == in || (reach.is_constant() && in.is_constant() && reach.constant() <= in.constant());
+    const Dim after = padding_after(in, out, Dim(kernel[d]), Dim(stride[d]), Dim(dilation[d]), Dim(before[d]));
+    const bool within = after == Dim(0) || (in.is_constant() && after.is_constant() && after.constant() < 0);
     c.windows.push_back({in, out, kernel[d], stride[d], dilation[d], before[d], within ? 0 : 1});
   }
   return c;
@@ -211,8 +210,7 @@ LoopBody conv_weight_sum_loop(const OpQuery& q) {
     from.push_back(place.index);
     inside = both(s, inside, place.inside);
   }
-  const DType stored = q.type(0).dtype;
-  const Scalar element = inside ? s.load_if(*inside, 0, stored, from, s.constant(t, std::int64_t{0})) : s.load(0, stored, from);
+  const Scalar element = load_or_zero(s, inside, q.type(0).dtype, from);
   s.result(s.mul(s.load(1, q.type(1).dtype, at), element));
   body.element = s.take();
   body.reducer = simple_reducer(t, 0, Primitive::add);

@@ -64,8 +64,7 @@ Op im2col_op(std::vector<Alias> aliases) {
         index.push_back(place.index);
         inside = both(s, inside, place.inside);
       }
-      const DType t = q.type(0).dtype;
-      return inside ? s.load_if(*inside, 0, t, index, s.constant(compute_type(t), std::int64_t{0})) : s.load(0, t, index);
+      return load_or_zero(s, inside, q.type(0).dtype, index);
     });
   };
   op.samples = [] {

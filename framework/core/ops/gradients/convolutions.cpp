@@ -53,7 +53,7 @@ struct Windows {
   /// Padding after the input that the last window reaches into; negative where it ends before.
   std::vector<std::int64_t> after() const {
     std::vector<std::int64_t> all;
-    for (std::size_t d = 0; d < in.size(); ++d) all.push_back((out[d] - 1) * stride[d] + dilation[d] * (kernel[d] - 1) + 1 - in[d] - before[d]);
+    for (std::size_t d = 0; d < in.size(); ++d) all.push_back(padding_after(Dim(in[d]), Dim(out[d]), Dim(kernel[d]), Dim(stride[d]), Dim(dilation[d]), Dim(before[d])).constant());
     return all;
   }
 };

@@ -14,6 +14,10 @@ constexpr std::int64_t kFarthest = (std::int64_t{1} << 30) - 1;
 
 }  // namespace
 
+Dim padding_after(const Dim& in, const Dim& out, const Dim& kernel, const Dim& stride, const Dim& dilation, const Dim& before) {
+  return (out - Dim(1)) * stride + dilation * (kernel - Dim(1)) + Dim(1) - in - before;
+}
+
 Dim window_count(const ir::Graph& graph, const WindowDim& w, bool ceil_mode) {
   const Dim reach = w.in + Dim(w.before) + Dim(w.after) - Dim(w.dilation) * (Dim(w.kernel) - Dim(1)) - Dim(1);
   if (!ceil_mode) return floor_div(reach, Dim(w.stride)) + Dim(1);
@@ -74,6 +78,10 @@ WindowPlace window_place(Scalars& s, const WindowDim& w, Scalar o, Scalar k) {
 std::optional<Scalar> both(Scalars& s, std::optional<Scalar> a, std::optional<Scalar> b) {
   if (a && b) return s.logical_and(*a, *b);
   return a ? a : b;
+}
+
+Scalar load_or_zero(Scalars& s, std::optional<Scalar> inside, DType stored, const std::vector<Scalar>& index) {
+  return inside ? s.load_if(*inside, 0, stored, index, s.constant(compute_type(stored), std::int64_t{0})) : s.load(0, stored, index);
 }
 
 Batched with_batch(ForeignArguments& a, ir::ValueId x, std::size_t rank) {

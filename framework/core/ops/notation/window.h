@@ -14,6 +14,8 @@ struct WindowDim {
   std::int64_t before = 0, after = 0;  // elements of padding
 };
 
+/// Elements of padding after the input that the last window reaches into; negative where it ends before the input does.
+ir::Dim padding_after(const ir::Dim& in, const ir::Dim& out, const ir::Dim& kernel, const ir::Dim& stride, const ir::Dim& dilation, const ir::Dim& before);
 /// The number of positions of a window; `ceil_mode` counts a last one that reaches beyond the padding but starts before it.
 ir::Dim window_count(const ir::Graph& graph, const WindowDim& w, bool ceil_mode);
 
@@ -37,6 +39,8 @@ struct WindowPlace {
 WindowPlace window_place(Scalars& s, const WindowDim& w, Scalar o, Scalar k);
 
 std::optional<Scalar> both(Scalars& s, std::optional<Scalar> a, std::optional<Scalar> b);
+/// The element of operand 0, which is stored so; 0 outside.
+Scalar load_or_zero(Scalars& s, std::optional<Scalar> inside, DType stored, const std::vector<Scalar>& index);
 
 /// The value with a batch dimension in front where it has only `rank` dimensions.
 struct Batched {

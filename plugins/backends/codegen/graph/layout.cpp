@@ -1,13 +1,16 @@
 #include "graph/layout.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "core/ops/loop_body.h"
+#include "core/ops/notation/window.h"
 #include "core/ops/view.h"
+#include "core/rewrite/reached_values.h"
 #include "fusion/contraction.h"
 
 namespace tenon::codegen {
@@ -50,7 +53,7 @@ std::vector<Dim> padding_after(const ir::Graph& graph, const ir::Node& node) {
   std::vector<Dim> after;
   for (std::size_t d = 0; d < stride.size(); ++d) {
     const Dim &in = graph.type(node.operands[0]).shape[2 + d], &out = graph.type(node.operands[1]).shape[2 + d];
-    after.push_back((out - Dim(1)) * stride[d] + dilation[d] * (kernel[d] - Dim(1)) + Dim(1) - in - before[d]);
+    after.push_back(ops::padding_after(in, out, kernel[d], stride[d], dilation[d], before[d]));
   }
   return after;
 }
@@ -85,15 +88,6 @@ std::size_t rank_that_gains(const Machine& machine, const ir::Graph& graph) {
     else if (depthwise) loss += machine.thresholds.depthwise_loss * work_of(graph, node);
   }
   return gain > loss ? rank : 0;
-}
-
-std::vector<Dim> channels_last(const ir::Shape& shape) {
-  std::vector<Dim> strides(shape.size());
-  Dim stride = shape[1];
-  strides[1] = Dim(1);
-  for (std::size_t d = shape.size(); d-- > 2;) strides[d] = stride, stride = stride * shape[d];
-  strides[0] = stride;
-  return strides;
 }
 
 /// Pads what a convolution over few channels reads, so that rows of its windows are runs: no padding lies within them. The gradient of its
@@ -172,9 +166,8 @@ void copy_to_channels_last(const Machine& machine, ir::Graph& graph, std::size_t
       const ValueId from = graph.node(id).operands[k];
       if ((k == 1 && graph.node(id).op == "conv_sum") || !gains_by_copying(machine, graph, graph.node(id), from, rank)) continue;
       if (!copies.contains(from)) {
-        const auto strides = channels_last(graph.type(from).shape);
         copies[from] = ops::NodeBuilder(graph, id).one("clone", {from});
-        graph.set_strides(copies[from], ir::Shape(strides.begin(), strides.end()));
+        graph.set_strides(copies[from], ir::channels_last_strides(graph.type(from).shape));
       }
       graph.mutable_node(id).operands[k] = copies[from];
     }
@@ -189,32 +182,21 @@ bool keeps_places(const ir::Graph& graph, NodeId id) {
 
 /// What convolutions read and give, and what is computed from it and for it in place. Other values of their rank keep dense rows: the
 /// scores of attention in the middle of a network.
-std::set<ValueId> around_convolutions(const ir::Graph& graph, std::size_t rank) {
-  std::set<ValueId> found;
-  std::vector<ValueId> pending;
-  const auto reach = [&](std::span<const ValueId> values) {
-    for (ValueId v : values)
-      if (graph.value(v).kind != ir::ValueKind::literal && graph.type(v).rank() == rank && found.insert(v).second) pending.push_back(v);
-  };
-  std::set<NodeId> seen;
-  const auto users = graph.users();
-  const auto pass = [&](NodeId id) {
-    if (!seen.insert(id).second) return;
-    const ir::Node& node = graph.node(id);
-    if (is_convolution(graph, node)) return reach(pictures_of(node));
-    if (!keeps_places(graph, id)) return;
-    reach(node.operands);
-    reach(node.results);
-  };
+std::vector<bool> around_convolutions(const ir::Graph& graph, std::size_t rank) {
+  const auto takes = [&](ValueId v) { return graph.value(v).kind != ir::ValueKind::literal && graph.type(v).rank() == rank; };
+  std::vector<ValueId> pictures;
   for (NodeId id : graph.nodes())
-    if (is_convolution(graph, graph.node(id))) pass(id);
-  while (!pending.empty()) {
-    const ValueId value = pending.back();
-    pending.pop_back();
-    std::ranges::for_each(users[value.value], pass);
-    if (graph.value(value).kind == ir::ValueKind::result) pass(graph.value(value).node);
-  }
-  return found;
+    if (is_convolution(graph, graph.node(id))) std::ranges::copy_if(pictures_of(graph.node(id)), std::back_inserter(pictures), takes);
+  const auto in_place = [&](NodeId id) {
+    const ir::Node& node = graph.node(id);
+    if (is_convolution(graph, node)) return pictures_of(node);
+    std::vector<ValueId> values;
+    if (!keeps_places(graph, id)) return values;
+    values = node.operands;
+    values.insert(values.end(), node.results.begin(), node.results.end());
+    return values;
+  };
+  return rewrite::reached_values(graph, pictures, in_place, takes);
 }
 
 }  // namespace
@@ -239,9 +221,8 @@ void choose_layouts(ir::Graph& graph, const Machine& machine) {
     if (node.op == "constant" && node.operands.empty()) continue;
     for (ValueId v : node.results) {
       const ir::Type& type = graph.type(v);
-      if (!has_matrix_kernel(type) || !around.contains(v) || type.strides || fixed.contains(v)) continue;
-      const auto strides = channels_last(type.shape);
-      graph.set_strides(v, ir::Shape(strides.begin(), strides.end()));
+      if (!has_matrix_kernel(type) || !around[v.value] || type.strides || fixed.contains(v)) continue;
+      graph.set_strides(v, ir::channels_last_strides(type.shape));
     }
   }
   copy_to_channels_last(machine, graph, rank);

@@ -98,7 +98,7 @@ constexpr FunctionRule kVjp = {.handler = transform_by_vjp};
 constexpr FunctionRule kJacrev = {.closure_handler = transform_by_jacrev};
 constexpr FunctionRule kForgetLeaves = {.handler = forget_leaves};
 constexpr FunctionRule kRememberLeaves = {.handler = remember_leaves};
-constexpr FunctionRule kLeaveToTorch = {.reason = "a transform of torch.func is applied in a way that only torch follows"};
+constexpr FunctionRule kLeaveToTorch = {.reason = kLeftToTorch};
 constexpr FunctionRule kTransform = {.reason = "a function transform of torch (vmap, jvp) is applied"};
 constexpr FunctionRule kControlOperator = {.reason = "a control operator of torch other than cond is called"};
 

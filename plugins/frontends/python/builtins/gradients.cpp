@@ -76,10 +76,8 @@ std::optional<Ref> track_hooks(Evaluator& evaluator, Arguments arguments) {
 
 namespace {
 
-constexpr const char* kTransformed = "a transform of torch.func is applied in a way that only torch follows";
-
 Ref transformed(Evaluator& evaluator, const char* name, Arguments arguments) {
-  return call_in_python(evaluator, name, std::move(arguments), kTransformed, "tenon._gradient_transforms");
+  return call_in_python(evaluator, name, std::move(arguments), kLeftToTorch, "tenon._gradient_transforms");
 }
 
 }  // namespace
@@ -91,7 +89,7 @@ std::optional<Ref> transform_by_grad_and_value(Evaluator& evaluator, Arguments a
 std::optional<Ref> transform_by_vjp(Evaluator& evaluator, Arguments arguments) { return transformed(evaluator, "vjp", std::move(arguments)); }
 
 std::optional<Ref> transform_by_jacrev(Evaluator& evaluator, PyObject* function, Arguments arguments) {
-  if (arguments.named() != 0) throw GraphBreak(kTransformed);
+  if (arguments.named() != 0) throw GraphBreak(kLeftToTorch);
   arguments.values.insert(arguments.values.begin(), Ref::borrow(function));
   return transformed(evaluator, "jacobian", std::move(arguments));
 }

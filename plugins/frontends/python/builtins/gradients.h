@@ -22,6 +22,8 @@ std::optional<Ref> track_function(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> register_hook(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> track_hooks(Evaluator& evaluator, Arguments arguments);
 
+inline constexpr const char* kLeftToTorch = "a transform of torch.func is applied in a way that only torch follows";
+
 /// torch._functorch.eager_transforms' `grad_impl`, `grad_and_value_impl`, `_vjp_with_argnums`, and the function that `jacrev` makes.
 std::optional<Ref> transform_by_grad(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> transform_by_grad_and_value(Evaluator& evaluator, Arguments arguments);

@@ -13,21 +13,18 @@ class Heap;
 /// While a capture runs, the real frames still hold what they held when it began. This says when the program itself has let one of these go.
 class LastReferences {
  public:
-  /// Looks for such objects among the slots of the frames, `values`, of which unbound ones are null. Nothing but the slots may hold these yet.
+  /// Looks for such objects, and others that only the frames hold, among the slots of the frames, `values`, of which unbound ones are null. Nothing but the slots may hold these yet.
   void watch(PyObject* const* values, std::size_t count);
-  bool empty() const { return watched_.empty(); }
+  /// Whether code runs at the end of none.
+  bool empty() const { return !any_ends_in_code_; }
   /// Whether nobody but the frames held an object when the capture began.
-  bool are_of(PyObject* object) const { return std::ranges::find(of_frames_, object, &OfFrames::object) != of_frames_.end(); }
+  bool are_of(PyObject* object) const { return std::ranges::find(watched_, object, &Watched::object) != watched_.end(); }
   /// Whether the program has let go of one that only the frames held.
   bool any_gone(Heap& heap) const;
   /// One of them that the program has let go, borrowed, or null.
   PyObject* gone(Heap& heap);
 
  private:
-  struct OfFrames {
-    PyObject* object;
-    Py_ssize_t references;
-  };
   struct Watched {
     PyObject* object;
     Py_ssize_t of_frames;
@@ -37,8 +34,10 @@ class LastReferences {
   static constexpr std::size_t kNeverLookedAt = -1;
   static bool ends_in_code_now(Watched& watched, std::size_t writes);
 
-  std::vector<Watched> watched_;
-  std::vector<OfFrames> of_frames_;
+  static bool is_gone(const Watched& watched, Heap& heap);
+
+  std::vector<Watched> watched_;  // all that only the frames hold
+  bool any_ends_in_code_ = false;
 };
 
 }  // namespace tenon::python

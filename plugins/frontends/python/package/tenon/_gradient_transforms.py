@@ -34,9 +34,9 @@ def leave_to_torch() -> None:
 
 
 class Transformed:
-    """A function that was called on arguments of which some are what torch.func differentiates it by."""
+    """A function that was called on arguments of which some are what torch.func differentiates it by. `is_refused`: only torch does that, or refuses it."""
 
-    def __init__(self, argnums: Any, has_aux: bool, args: tuple) -> None:
+    def __init__(self, func: Any, argnums: Any, has_aux: bool, args: tuple, kwargs: dict) -> None:
         self.outer = torch.is_grad_enabled()  # whether what leaves the function may have a gradient
         self.has_aux = has_aux
         self.args = list(args)
@@ -53,7 +53,9 @@ class Transformed:
         with torch.enable_grad():
             for number in numbers:
                 self.args[number] = self._primals_of(args[number])
-        self.is_one = type(argnums) is int
+            self.is_one = type(argnums) is int
+            if not self.is_refused:
+                self._call(func, kwargs)
 
     def _primals_of(self, arg: Any) -> Any:
         tensors, spec = tree_flatten(arg)
@@ -71,7 +73,7 @@ class Transformed:
         self.specs.append(spec)
         return arg if self.is_refused else tree_unflatten(primals, spec)
 
-    def call(self, func: Any, kwargs: dict) -> None:
+    def _call(self, func: Any, kwargs: dict) -> None:
         given = func(*self.args, **kwargs)
         self.aux = None
         if self.has_aux:
@@ -98,7 +100,8 @@ class Transformed:
                 given.append(cotangent)
         if not outputs:
             return [torch.zeros_like(x) for x in self.primals]
-        found = torch.autograd.grad(outputs, self.primals, given, retain_graph=True, create_graph=create_graph, allow_unused=True)
+        with torch.enable_grad():
+            found = torch.autograd.grad(outputs, self.primals, given, retain_graph=True, create_graph=create_graph, allow_unused=True)
         return [torch.zeros_like(x) if g is None else g for g, x in zip(found, self.primals)]
 
     def by_argument(self, values: list) -> Any:
@@ -120,14 +123,10 @@ class Transformed:
 
 def grad_and_value(func: Any, argnums: Any, has_aux: bool, args: tuple, kwargs: dict) -> Any:
     """``torch._functorch.eager_transforms.grad_and_value_impl``."""
-    call = Transformed(argnums, has_aux, args)
-    if call.is_refused:
+    call = Transformed(func, argnums, has_aux, args, kwargs)
+    if call.is_refused or not isinstance(call.output, torch.Tensor) or call.output.dim() != 0:
         return NotImplemented
-    with torch.enable_grad():
-        call.call(func, kwargs)
-        if call.is_refused or not isinstance(call.output, torch.Tensor) or call.output.dim() != 0:
-            return NotImplemented
-        gradients = call.gradients([None], True)
+    gradients = call.gradients([None], True)
     forget_leaves(call.leaves, call.copies)
     found = call.plain(call.by_argument(gradients))
     output = call.plain(call.output)
@@ -144,13 +143,9 @@ def grad(func: Any, argnums: Any, has_aux: bool, args: tuple, kwargs: dict) -> A
 
 def vjp(func: Any, *primals: Any, argnums: Any = None, has_aux: bool = False) -> Any:
     """``torch._functorch.eager_transforms._vjp_with_argnums``."""
-    call = Transformed(argnums, has_aux, primals)
-    if call.is_refused:
+    call = Transformed(func, argnums, has_aux, primals, {})
+    if call.is_refused or not call.outputs:
         return NotImplemented
-    with torch.enable_grad():
-        call.call(func, {})
-        if call.is_refused or not call.outputs:
-            return NotImplemented
     forget_leaves(call.leaves, call.copies + call.outputs)
 
     def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: Any = None) -> Any:
@@ -162,8 +157,7 @@ def vjp(func: Any, *primals: Any, argnums: Any = None, has_aux: bool = False) ->
                 leave_to_torch()
         is_tracked = torch.is_grad_enabled() if create_graph is None else create_graph
         remember_leaves(call.leaves)
-        with torch.enable_grad():
-            gradients = call.gradients(tensors, is_tracked)
+        gradients = call.gradients(tensors, is_tracked)
         forget_leaves(call.leaves, call.copies)
         return call.by_argument(gradients)
 
@@ -178,13 +172,10 @@ def jacobian(function: Any, *args: Any) -> Any:
     """What ``torch.func.jacrev`` has made of a function, called: by output, then by argument."""
     variables = dict(zip(function.__code__.co_freevars, function.__closure__))
     func, argnums, has_aux = [variables[name].cell_contents for name in ("func", "argnums", "has_aux")]
-    call = Transformed(argnums, has_aux, args)
-    if call.is_refused:
+    call = Transformed(func, argnums, has_aux, args, {})
+    if call.is_refused or not call.outputs:
         return NotImplemented
     with torch.enable_grad():
-        call.call(func, {})
-        if call.is_refused or not call.outputs:
-            return NotImplemented
         count = 0
         for output in call.outputs:
             count += output.numel()
