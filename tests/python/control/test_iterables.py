@@ -63,6 +63,51 @@ def test_as_plain_execution(check, program):
     assert tenon.stats()["graph_breaks"] == 0
 
 
+class ByIndex:
+    """Has no `__iter__` and no `__reversed__`; and an end that its length does not tell."""
+
+    def __init__(self, *values, first=0):
+        self.values, self.first = values, first
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, index):
+        if index < self.first or index >= len(self.values):
+            raise IndexError(index)
+        return self.values[index]
+
+
+def backwards(x):
+    out = [list(reversed(ByIndex(x, x * 2, 3))), [v for v in reversed(ByIndex(1, x, first=1))], list(zip(reversed(ByIndex(1, 2)), ByIndex(x, x + 1)))]
+    rest = reversed(ByIndex(1, 2, 3))
+    kinds = type(rest) is reversed, isinstance(rest, reversed), type(iter(ByIndex(1))).__name__
+    return out, next(rest) * x, list(rest), kinds
+
+
+def through_layers_backwards(x, layers):
+    for layer in reversed(layers):
+        x = layer(x)
+    return x
+
+
+@pytest.mark.parametrize("program, args", [(backwards, ()), (through_layers_backwards, (torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.ReLU(), torch.nn.Linear(2, 2)]),))])
+def test_reversed_as_plain_execution(check, program, args):
+    with torch.no_grad():
+        check(program, (torch.ones(2), *args))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_reversed_goes_on_after_a_break(check):
+    def program(x, items):
+        for item in reversed(items):
+            x = x + item
+            tenon.graph_break()
+        return x
+
+    check(program, (torch.ones(2), ByIndex(1, 2, 3)))
+
+
 def in_pairs(count):
     it = iter(range(count))
     tenon.graph_break()

@@ -63,6 +63,8 @@ std::optional<Ref> convert(Evaluator& evaluator, PyObject* callable, const Built
   const TypeTraits& traits = evaluator.heap().traits(arguments[0]);
   if (!traits.python_class || traits.identity || traits.role != Recorder::Role::other) return std::nullopt;
   PyObject* method = evaluator.heap().type_attribute(Py_TYPE(arguments[0]), *builtin.method);
+  if (method == nullptr && callable == as_object(&PyReversed_Type) && is_python_function(evaluator.heap().type_attribute(Py_TYPE(arguments[0]), names().__getitem__)))
+    return reverse_iterator_by_index(evaluator, arguments[0]);
   if (!is_python_function(method)) return std::nullopt;
   const bool asks_operands = *builtin.method == names().__divmod__ || *builtin.method == names().__pow__;
   const bool other_first = asks_operands && arguments.positional() > 1 && Py_TYPE(arguments[1]) != Py_TYPE(arguments[0]) && PyType_IsSubtype(Py_TYPE(arguments[1]), Py_TYPE(arguments[0]));

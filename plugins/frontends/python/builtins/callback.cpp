@@ -1,4 +1,6 @@
 // Python functions handed to C code during a capture: the C code calls back into the evaluator.
+#include <utility>
+
 #include "python/builtins/table.h"
 #include "python/evaluator/evaluator.h"
 #include "python/objects/names.h"
@@ -71,13 +73,15 @@ PyTypeObject* iterator_type() {
   });
 }
 
+/// The item at the iterator's place, which then moves by `step`; nothing past the last one, or from the first error that says so.
+template <Py_ssize_t step>
 PyObject* next_by_index(PyObject* self) {
   Evaluator* evaluator = current_evaluator();
   auto* place = reinterpret_cast<Callback*>(self);
   if (evaluator == nullptr || place->index < 0) return nullptr;
   return guarded([&]() -> Ref {
     try {
-      Ref index = checked(PyLong_FromSsize_t(place->index++));
+      Ref index = checked(PyLong_FromSsize_t(std::exchange(place->index, place->index + step)));
       return evaluator->items().load(place->function, index.get());
     } catch (const PythonError&) {
       if (!PyErr_ExceptionMatches(PyExc_IndexError) && !PyErr_ExceptionMatches(PyExc_StopIteration)) throw;
@@ -91,7 +95,15 @@ PyObject* next_by_index(PyObject* self) {
 PyTypeObject* index_iterator_type() {
   return static_type<Callback>("IndexIterator", [](PyTypeObject& type) {
     type.tp_iter = PyObject_SelfIter;
-    type.tp_iternext = next_by_index;
+    type.tp_iternext = next_by_index<1>;
+    type.tp_dealloc = deallocate;
+  });
+}
+
+PyTypeObject* reverse_index_iterator_type() {
+  return static_type<Callback>("ReverseIndexIterator", [](PyTypeObject& type) {
+    type.tp_iter = PyObject_SelfIter;
+    type.tp_iternext = next_by_index<-1>;
     type.tp_dealloc = deallocate;
   });
 }
@@ -105,6 +117,17 @@ Ref holding(PyTypeObject* type, PyObject* object) {
 }  // namespace
 
 Ref iterator_by_index(Evaluator& evaluator, PyObject* owner) { return evaluator.heap().born(holding(index_iterator_type(), owner)); }
+
+Ref reverse_iterator_by_index(Evaluator& evaluator, PyObject* owner) {
+  Ref iterator = holding(reverse_index_iterator_type(), owner);
+  reinterpret_cast<Callback*>(iterator.get())->index = evaluator.operators().length(owner) - 1;
+  return evaluator.heap().born(std::move(iterator));
+}
+
+PyTypeObject* type_of_index_iterator(PyObject* object) {
+  if (Py_TYPE(object) == index_iterator_type()) return &PySeqIter_Type;
+  return Py_TYPE(object) == reverse_index_iterator_type() ? &PyReversed_Type : nullptr;
+}
 
 Ref iterator_for(Evaluator& evaluator, Ref iterator) {
   PyObject* method = evaluator.heap().type_attribute(iterator.type(), names().__next__);

@@ -57,6 +57,10 @@ Ref change_older(Evaluator& evaluator, PyObject* container, const char* method, 
 Ref iterator_over_elements(Evaluator& evaluator, Ref iterator);
 /// An iterator over an object that has `__getitem__` only, whose steps run in the evaluator.
 Ref iterator_by_index(Evaluator& evaluator, PyObject* owner);
+/// What `reversed` gives for an object that has `__getitem__` and `__len__` only, likewise.
+Ref reverse_iterator_by_index(Evaluator& evaluator, PyObject* owner);
+/// The type that the program sees of one of these two, or null for other objects.
+PyTypeObject* type_of_index_iterator(PyObject* object);
 
 /// `sizes[slice]` of a torch.Size; nothing where no size varies.
 Handled slice_of_sizes(Evaluator& evaluator, PyObject* sizes, PyObject* slice);

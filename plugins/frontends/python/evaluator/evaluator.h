@@ -8,6 +8,7 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/attributes.h"
 #include "python/evaluator/building.h"
+#include "python/evaluator/builtins.h"
 #include "python/evaluator/cached_calls.h"
 #include "python/evaluator/calls.h"
 #include "python/evaluator/classes.h"
@@ -118,6 +119,7 @@ class Evaluator {
   /// The type that the program must see.
   PyTypeObject* visible_type(PyObject* object) {
     if (is_stand_in(object) || heap_.is_number(object)) return recorder_.apparent_type(object);
+    if (PyTypeObject* type = type_of_index_iterator(object)) return type;
     return is_evaluated_generator(object) ? &PyGen_Type : Py_TYPE(object);
   }
 
