@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "host/machine/memory_pool.h"
 #include "tenon/host.h"
 
 namespace tenon::host {
@@ -52,7 +53,7 @@ struct Config {
   bool check_plugins = false;
   // [runtime]
   int threads = 0;
-  std::size_t pool_bytes = std::size_t{2} << 30;
+  std::size_t pool_bytes = pool_default_limit();
   bool profile = false;
   // [cache]
   bool cache = true;

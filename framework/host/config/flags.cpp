@@ -38,7 +38,7 @@ const std::array kFlags = {
     Flag{"plugins.check", "TENON_PLUGIN_CHECK", &Config::check_plugins,
          "run backends on copies of their inputs and on marked outputs, and tell which one writes what it may not or leaves out what it must; slow"},
     Flag{"runtime.threads", "TENON_THREADS", &Config::threads, "threads that run kernels; 0: as many as torch.set_num_threads says, or as the machine has"},
-    Flag{"runtime.pool_bytes", "TENON_POOL_BYTES", &Config::pool_bytes, "memory that is kept for reuse between calls"},
+    Flag{"runtime.pool_bytes", "TENON_POOL_BYTES", &Config::pool_bytes, "memory that is kept for reuse between calls; by default a quarter of the machine's, at least 2 GiB and at most 8"},
     Flag{"runtime.profile", "TENON_PROFILE", &Config::profile, "time every step of every run, small ones too"},
     Flag{"cache.enabled", "TENON_CACHE", &Config::cache, "keep compiled code and probe verdicts on disk"},
     Flag{"cache.directory", "TENON_CACHE_DIR", &Config::cache_directory, "where; empty: in the user's cache directory", true},

@@ -62,8 +62,8 @@ struct alignas(64) SizeClass {
   std::uint64_t allocations = 0, reuses = 0, releases = 0;  // counted here, under the lock: atomics of their own would cost more than it
 };
 
-/// Idle memory is bounded without a sum over the classes, whose upkeep would cost a small allocation as much as its lock: half of the
-/// limit is for mapped blocks, of which few are made and `idle` counts the bytes, and each class of small ones has an equal share of the rest.
+/// Idle memory is bounded without a sum over the classes, whose upkeep would cost a small allocation as much as its lock: each class of
+/// small blocks has an equal share of a part of the limit, and the rest is for mapped ones, of which few are made and `idle` counts the bytes.
 struct Pool {
   std::array<SizeClass, kClasses> classes;
   std::atomic<std::uint64_t> idle{0}, mapped{0};  // `idle`: in mapped blocks
@@ -74,8 +74,7 @@ struct Pool {
 Pool& pool() {
   static Pool* const instance = [] {
     auto* p = new Pool;  // outlives static destructors: tensors may be freed at exit
-    const auto memory = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    p->idle_limit = std::min<std::size_t>(std::size_t{1} << 30, memory / 8);
+    p->idle_limit = pool_default_limit();
     return p;
   }();
   return *instance;
@@ -106,9 +105,11 @@ void count_idle(Pool& p, std::size_t bytes, bool kept) {
 /// Whether one more idle block stays below the bound. The lock of the class is held.
 bool may_keep(const Pool& p, const SizeClass& size_class, std::size_t bytes) {
   constexpr std::size_t kSmallClasses = 64;  // a few more than there are
-  const std::size_t half = p.idle_limit.load(std::memory_order_relaxed) / 2;
-  if (bytes < kMapFrom) return (size_class.kept + 1) * bytes <= half / kSmallClasses;
-  return p.idle.load(std::memory_order_relaxed) + bytes <= half;
+  constexpr std::size_t kMostOfSmall = std::size_t{1} << 30;
+  const std::size_t limit = p.idle_limit.load(std::memory_order_relaxed);
+  const std::size_t of_small = std::min(limit / 2, kMostOfSmall);
+  if (bytes < kMapFrom) return (size_class.kept + 1) * bytes <= of_small / kSmallClasses;
+  return p.idle.load(std::memory_order_relaxed) + bytes <= limit - of_small;
 }
 
 void free_chain(Pool& p, Block* chain, std::size_t bytes) {
@@ -161,6 +162,12 @@ void* take_kept(SizeClass& size_class) {
 }
 
 }  // namespace
+
+// A training step's memory is taken and given back as a whole: where it is not kept, the system clears all of it again for every step.
+std::size_t pool_default_limit() {
+  constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
+  return std::clamp(memory_of_machine() / 4, 2 * kGiB, 8 * kGiB);
+}
 
 void* pool_allocate(std::size_t bytes) {
   Pool& p = pool();

@@ -28,7 +28,10 @@ void pool_release_sized(void* memory);
 /// Returns all kept memory to the system.
 void pool_trim();
 
-/// Sets the most bytes kept idle (default 1 GiB, or an eighth of the machine's memory where that is less).
+/// The most bytes kept idle where nobody sets it: a quarter of the machine's memory, at least 2 GiB and at most 8.
+std::size_t pool_default_limit();
+
+/// Sets it.
 void pool_set_idle_limit(std::size_t bytes);
 
 PoolStatistics pool_statistics();

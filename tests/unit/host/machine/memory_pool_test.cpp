@@ -49,6 +49,22 @@ TEST_CASE("idle memory is bounded, and trimming gives it back", "[pool]") {
   pool_set_idle_limit(std::size_t{1} << 30);
 }
 
+TEST_CASE("the memory of two large runs that take turns stays mapped", "[pool]") {
+  pool_trim();
+  pool_set_idle_limit(std::size_t{3} << 30);
+  constexpr std::size_t kOfOne = std::size_t{896} << 20, kOfOther = std::size_t{768} << 20;  // never written: no page of it is the machine's
+  pool_release(pool_allocate(kOfOne), kOfOne);
+  pool_release(pool_allocate(kOfOther), kOfOther);
+  const std::uint64_t mapped = pool_statistics().mapped_bytes;
+  for (int i = 0; i < 4; ++i) {
+    pool_release(pool_allocate(kOfOne), kOfOne);
+    pool_release(pool_allocate(kOfOther), kOfOther);
+  }
+  CHECK(pool_statistics().mapped_bytes == mapped);
+  pool_trim();
+  pool_set_idle_limit(std::size_t{1} << 30);
+}
+
 TEST_CASE("blocks that nobody needs any more go by the low-water mark", "[pool]") {
   pool_trim();
   std::vector<void*> blocks;
