@@ -138,3 +138,25 @@ POOLS = {
 def test_the_largest_of_windows(rule, pool, ties):
     x = torch.tensor(numbers(2, 2, 9, 8, seed=3))
     rule(pool, (x.clamp(-0.5, 0.5) if ties else x).tolist())
+
+
+def product_by_place(x, s, include_self):
+    """What a scattered product gives, element by element."""
+    found = []
+    for place in range(x.numel()):
+        factors = [s[i] for i in range(s.numel()) if INDEX[i] == place]
+        found.append(math.prod(factors, start=x[place] if include_self or not factors else torch.ones((), dtype=x.dtype)))
+    return torch.stack(found)
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("by", ["scatter_reduce", "index_reduce"])
+@pytest.mark.parametrize("source", [[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], [0.0, 2.0, 3.0, 0.0, 5.0, 6.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0], [2.0, 0.0, 0.0, 0.0, 0.0, 3.0]])
+@pytest.mark.filterwarnings("ignore:index_reduce")
+def test_second_gradients_of_products_with_several_zeros_at_a_place(by, source, include_self):
+    """torch refuses them."""
+    for values in ([1.0, 2.0, 3.0, 5.0], [0.0, 2.0, 0.0, 5.0]):
+        want = of(lambda x, s: product_by_place(x, s, include_self).pow(3), [values, source], True)
+        got = of(tenon.compile(lambda x, s: getattr(x, by)(0, INDEX, s, "prod", include_self=include_self).pow(3)), [values, source], True)
+        torch.testing.assert_close(got, want)
+    assert tenon.stats()["graph_breaks"] == 0

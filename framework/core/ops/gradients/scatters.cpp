@@ -47,19 +47,20 @@ class Scattered {
   std::vector<ValueId> src_;      // src, and what is left of it after each cut
 };
 
-/// ATen's formula: the product over the factor, and for what is the only 0 at its place the product without it.
+/// The product over the factor, and over what is 0 there: of one such element the product without it, of two each is the factor of the other. A
+/// quotient alone would hand 0 to what is 0, and so would the derivative of a formula that only counts two.
 GradBuilder::Values scatter_prod(GradBuilder& g) {
   Scattered s(g);
-  const auto is_zero = [&](ValueId v) { return g.one("eq", {v, g.number(0)}); };
-  const auto ones_where = [&](ValueId chosen, ValueId v) { return g.one("where", {chosen, g.number(1), v}); };
-  const ValueId self = g.operand(), src = s.src(), src_zero = is_zero(src);
-  const ValueId self_filled = ones_where(is_zero(self), self);
+  const auto is = [&](ValueId v, double n) { return g.one("eq", {v, g.number(n)}); };
+  const auto where = [&](ValueId chosen, ValueId yes, ValueId no) { return g.one("where", {chosen, yes, no}); };
+  const ValueId self = g.operand(), src = s.src(), zero = is(src, 0);
+  const ValueId self_filled = where(is(self, 0), g.number(1), self), filled = where(zero, g.number(1), src);
   const ValueId of_self = g.one("div", {g.one("mul", {g.gradient(), s.combined(self_filled, src, "prod")}), self_filled});
-  const ValueId zeros = s.at_places(s.sum_at_places(s.truth(src_zero))), only = g.one("logical_and", {src_zero, g.one("eq", {zeros, g.number(1)})});
-  const ValueId without = s.combined(self, ones_where(only, src), "prod");
-  const ValueId of_only = s.at_places(g.one("mul", {g.gradient(), without}));
-  const ValueId of_others = g.one("div", {s.at_places(g.one("mul", {g.gradient(), g.result()})), ones_where(src_zero, src)});
-  return {of_self, {}, s.whole(g.one("where", {only, of_only, of_others}))};
+  const ValueId zeros = s.at_places(s.sum_at_places(s.truth(zero))), sum_of_zeros = s.at_places(s.sum_at_places(where(zero, src, g.number(0))));
+  const ValueId other_zeros = g.one("sub", {zeros, s.truth(zero)}), other_zero = g.one("sub", {sum_of_zeros, where(zero, src, g.number(0))});
+  const ValueId of_zeros = where(is(other_zeros, 0), g.number(1), where(is(other_zeros, 1), other_zero, g.number(0)));
+  const ValueId handed = s.at_places(g.one("mul", {g.gradient(), s.combined(self, filled, "prod")}));
+  return {of_self, {}, s.whole(g.one("mul", {g.one("div", {handed, filled}), of_zeros}))};
 }
 
 /// What self was before the identity took its place, which torch counts among equal extremes all the same.
