@@ -4,6 +4,8 @@
 #include <iterator>
 #include <unordered_map>
 
+#include "core/base/error.h"
+#include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "core/ops/gradients/gradient.h"
 
@@ -152,6 +154,59 @@ class Differentiation {
 };
 
 }  // namespace
+
+std::vector<bool> depending_on(const ir::Graph& graph, std::span<const ValueId> values) {
+  std::vector<bool> depends(graph.value_capacity());
+  for (ValueId v : values) depends[v.value] = true;
+  for (NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    if (node.op == "detach" || std::ranges::none_of(node.operands, [&](ValueId v) { return depends[v.value]; })) continue;
+    for (ValueId r : node.results) depends[r.value] = true;
+  }
+  return depends;
+}
+
+namespace {
+
+/// Whether a node computes what another one does: then torch reads that one's result. A quotient it divides anew.
+bool is_again(const ir::Node& node, const ir::Node& first) {
+  return node.op == first.op && node.op != "div" && node.operands == first.operands && node.attributes == first.attributes;
+}
+
+}  // namespace
+
+bool gradient_reads(ir::Graph& graph, NodeId id, ValueId value, const std::vector<bool>& may_have) {
+  const std::size_t first = graph.nodes().size(), known = graph.value_capacity();
+  const std::vector<ValueId> operands = graph.node(id).operands;
+  ops::NodeBuilder builder(graph);
+  bool reads = false;
+  try {
+    std::vector<std::optional<ValueId>> given;
+    for (ValueId r : std::vector<ValueId>(graph.node(id).results)) {
+      const ir::Type type = graph.type(r);
+      builder.on(type.device);
+      given.push_back(is_float(type.dtype) ? std::optional(builder.one("full", {builder.literal(0.0)}, {{"dtype", type.dtype}, {"size", type.shape}})) : std::nullopt);
+    }
+    const auto handed = ops::node_gradients(builder, id, given);
+    std::vector<ValueId> left;
+    for (std::size_t k = 0; k < handed.size(); ++k)
+      if (handed[k] && operands[k].value < may_have.size() && may_have[operands[k].value]) left.push_back(*handed[k]);
+    std::vector<bool> seen(graph.value_capacity());
+    while (!left.empty() && !reads) {
+      const ValueId v = left.back();
+      left.pop_back();
+      reads = v == value;
+      if (v.value < known || seen[v.value] || graph.value(v).kind != ir::ValueKind::result) continue;
+      seen[v.value] = true;
+      const ir::Node& made = graph.node(graph.value(v).node);
+      if (is_again(made, graph.node(id))) left.push_back(graph.node(id).results[0]);
+      else std::ranges::copy(made.operands, std::back_inserter(left));
+    }
+  } catch (const Exception&) {
+  }  // it has no gradient, which whoever asks for it is told
+  graph.erase_nodes(std::vector<NodeId>(graph.nodes().begin() + static_cast<std::ptrdiff_t>(first), graph.nodes().end()));
+  return reads;
+}
 
 std::vector<NodeId> nodes_between(const ir::Graph& graph, std::span<const ValueId> values, std::span<const ValueId> wanted, const Stops& stops) {
   const Path path(graph, values, wanted, stops);

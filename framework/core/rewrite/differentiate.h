@@ -22,6 +22,13 @@ using Stops = std::function<bool(ir::NodeId)>;
 /// The nodes through which gradients of values flow to what is wanted, the last first. Nothing flows through `detach`.
 std::vector<ir::NodeId> nodes_between(const ir::Graph& graph, std::span<const ir::ValueId> values, std::span<const ir::ValueId> wanted, const Stops& stops = {});
 
+/// By ValueId: the values that are computed with some values, and these. Nothing is behind `detach`.
+std::vector<bool> depending_on(const ir::Graph& graph, std::span<const ir::ValueId> values);
+
+/// Whether the gradients of a node by those of its operands that may have one are computed from a value that it reads or gives. `may_have`: by
+/// ValueId. Leaves the graph as it is, but for values that nobody reads.
+bool gradient_reads(ir::Graph& graph, ir::NodeId node, ir::ValueId value, const std::vector<bool>& may_have);
+
 /// Expands in place the composite ops among them that have no gradient of their own. `moved` is told which value took the place of which.
 void expand_between(ir::Graph& graph, std::vector<ir::ValueId> values, std::vector<ir::ValueId> wanted, const Stops& stops = {}, const ops::Moved& moved = {});
 

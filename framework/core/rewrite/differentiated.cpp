@@ -246,6 +246,15 @@ ir::Graph with_outputs(Copier& backward, const Joint& joint, const Needed& neede
   return backward.take(std::move(outputs));
 }
 
+/// Whether gradients are computed with a result as torch computes them: a quotient it divides anew.
+bool gradients_read(const Joint& joint, const Needed& needed, ValueId value) {
+  if (!is_result(joint.graph, value) || joint.graph.node(joint.graph.value(value).node).op == "div") return false;
+  const std::span<const NodeId> nodes = joint.graph.nodes();
+  return std::any_of(nodes.begin() + static_cast<std::ptrdiff_t>(joint.forward_nodes), nodes.end(), [&](NodeId id) {
+    return needed.runs(id) && std::ranges::find(joint.graph.node(id).operands, value) != joint.graph.node(id).operands.end();
+  });
+}
+
 /// The gradients of some results as a graph of its own. What it needs is added to the outputs of the forward.
 BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result> results, const Ends& ends, const Keeping& keeping) {
   Joint joint = with_gradients(forward, ends);
@@ -263,6 +272,7 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result>
   for (ValueId v : saved) joint.graph.set_strides(v, forward.type(v).strides);
   BackwardGraph made;
   made.results = std::move(results);
+  made.reads_result = made.results.size() == 1 && gradients_read(joint, needed, made.results[0].value);
   Copier backward(joint.graph, forward.name + "_backward");
   for (ValueId v : needed.inputs()) {
     const std::uint32_t input = place_of(joint.inputs, v);
@@ -353,7 +363,7 @@ BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std:
     if (!asked[w]) joint.gradients[w].reset();
   const std::vector<ValueId> kept = values_of(forward, whole.kept_outputs);
   const Needed needed(joint, kept);
-  BackwardGraph made{.graph = {}, .results = whole.results, .kept_inputs = whole.kept_inputs, .kept_outputs = whole.kept_outputs, .gradients = {}};
+  BackwardGraph made{.graph = {}, .results = whole.results, .kept_inputs = whole.kept_inputs, .kept_outputs = whole.kept_outputs, .gradients = {}, .reads_result = whole.reads_result};
   Copier backward(joint.graph, forward.name + "_backward");
   for (std::uint32_t i : whole.kept_inputs) backward.add_input(joint.inputs[i]);
   for (ValueId v : kept) backward.add_input(v);

@@ -25,6 +25,7 @@ struct BackwardGraph {
   std::vector<std::uint32_t> kept_inputs;   // by input of `graph`: the input of the forward
   std::vector<std::uint32_t> kept_outputs;  // by input of `graph` behind these: the output of the forward
   std::vector<std::optional<std::uint32_t>> gradients;  // by wanted value: which output of `graph` is its gradient; none where nothing reads it
+  bool reads_result = false;  // it has one result, with which gradients are computed: nodes of torch that keep their result do so
 };
 
 /// Where gradients go from one graph to another inside the forward: at an output on which others depend, at a view of one, or at a value that both need

@@ -98,6 +98,7 @@ class NewFunctionNodes {
       results.push_back(is_unseen(t) ? unseen_[t] = placeholder(backward_->segment().tensors[t], run_.symbols) : Ref::borrow(run_.tensors[t]));
       unseen.push_back(Ref::borrow(is_unseen(t) ? Py_True : Py_False));
     }
+    if (made.part.reads_result) kept.push_back(results[0]);
     for (std::uint32_t number : made.order) order.push_back(checked(PyLong_FromUnsignedLong(number)));
     inputs.insert(inputs.end(), inner.begin(), inner.end());
     std::vector<Ref> all = {new_call(backward_, n, run_.symbols, run_.inputs, std::move(inner)), tuple_of(kept), tuple_of(results), tuple_of(unseen), tuple_of(order)};
@@ -156,10 +157,13 @@ std::vector<Ref> run_function(const GraphFunction& function, std::span<PyObject*
   throw PythonError();
 }
 
+bool requires_grad(PyObject* tensor) { return checked(PyObject_GetAttrString(tensor, "requires_grad")).get() == Py_True; }
+
 /// What a call of gradients() or again() is given: the tensors that torch has kept, and a gradient for each result, None where there is none.
 struct Given {
   std::vector<PyObject*> kept_inputs, kept_tensors, tangents;
-  std::vector<bool> are_there;
+  PyObject* result = nullptr;  // as torch gives it, where gradients are computed with it: what leads to the node
+  std::vector<TangentHistory> histories;
 
   Given(const CallBackward::State& state, PyObject* const* args, Py_ssize_t count) {
     if (count != 2 || !PyTuple_Check(args[0]) || !PyTuple_Check(args[1])) {
@@ -169,10 +173,11 @@ struct Given {
     const GradientNode& node = state.backward->node(state.node);
     Py_ssize_t next = 0;
     for (std::uint32_t i : node.part.kept_inputs) kept_inputs.push_back(is_tensor(state.backward->segment(), i) ? PyTuple_GET_ITEM(args[0], next++) : state.inputs[i].get());
-    for (; next < PyTuple_GET_SIZE(args[0]); ++next) kept_tensors.push_back(PyTuple_GET_ITEM(args[0], next));
+    for (std::size_t t = 0; t < node.kept_tensors.size(); ++t) kept_tensors.push_back(PyTuple_GET_ITEM(args[0], next++));
+    if (node.part.reads_result) result = PyTuple_GET_ITEM(args[0], next);
     for (Py_ssize_t t = 0; t < PyTuple_GET_SIZE(args[1]); ++t) {
       PyObject* tangent = PyTuple_GET_ITEM(args[1], t);
-      are_there.push_back(tangent != Py_None);
+      histories.push_back(tangent == Py_None ? TangentHistory::none : requires_grad(tangent) ? TangentHistory::tracked : TangentHistory::untracked);
       tangents.push_back(tangent == Py_None ? nullptr : tangent);
     }
   }
@@ -186,7 +191,7 @@ PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     const CallBackward::State& state = state_of(self);
     const Given given(state, args, count);
     BackwardRequest request{{}, std::vector<bool>(state.backward->gradients().wanted_count(), true)};
-    for (bool there : given.are_there) request.tangents.push_back(there ? TangentLayout::row_major : TangentLayout::none);
+    for (TangentHistory h : given.histories) request.tangents.push_back(h == TangentHistory::none ? TangentLayout::none : TangentLayout::row_major);
     const SegmentBackward::Function& function = state.backward->function(state.node, request);
     std::vector<PyObject*> inputs = given.kept_inputs;
     inputs.insert(inputs.end(), given.kept_tensors.begin(), given.kept_tensors.end());
@@ -205,12 +210,13 @@ PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     const CallBackward::State& state = state_of(self);
     const Given given(state, args, count);
     const GradientNode& node = state.backward->node(state.node);
-    SegmentBackward::Again& again = state.backward->again(state.node, given.are_there);
+    SegmentBackward::Again& again = state.backward->again(state.node, given.histories);
+    if (!again.function) return Ref::steal(gradients(self, args, count));
     std::vector<PyObject*> inputs(state.inputs.size(), nullptr), tensors;
     for (std::size_t k = 0; k < given.kept_inputs.size(); ++k) inputs[node.part.kept_inputs[k]] = given.kept_inputs[k];
     inputs.insert(inputs.end(), given.tangents.begin(), given.tangents.end());
     inputs.insert(inputs.end(), given.kept_tensors.begin(), given.kept_tensors.end());
-    const std::vector<Ref> made = run_function(again.function, inputs, state.symbols);
+    const std::vector<Ref> made = run_function(*again.function, inputs, state.symbols);
     for (const Ref& tensor : made) tensors.push_back(tensor.get());
     const std::size_t count_of_gradients = node.whole.captured->tensors.size();
     for (std::size_t k = 0; k < given.kept_tensors.size(); ++k) tensors[count_of_gradients + k] = given.kept_tensors[k];
@@ -218,8 +224,7 @@ PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
       if (state.inputs[i]) inputs[i] = state.inputs[i].get();
     std::vector<PyObject*> outer;
     for (const Ref& leading : state.inner) outer.push_back(leading.get());
-    if (has_outer_result(node))
-      outer.push_back(given.kept_tensors[static_cast<std::size_t>(std::ranges::find(node.kept_tensors, node.results[0]) - node.kept_tensors.begin())]);
+    if (given.result) outer.push_back(given.result);
     add_nodes(again.backward, {.inputs = inputs.data(), .tensors = tensors.data(), .symbols = state.symbols, .make_view = {}, .outer = outer.data()});
     return tuple_of(std::vector<Ref>(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(count_of_gradients)));
   });

@@ -340,11 +340,11 @@ struct AgainSources {
 
   KeptMemory input(std::uint32_t i) const {
     if (i < inputs()) return body.kept[place(i)];
-    return memory_of(tangents[i - inputs()].read(), again.function.captured().inputs[i].dtype);
+    return memory_of(tangents[i - inputs()].read(), again.function->captured().inputs[i].dtype);
   }
   ScalarMemory scalar(std::uint32_t i) const { return body.scalars[place(i)]; }
   KeptMemory tensor(std::uint32_t t) const {
-    const TensorOutput& tensor = again.function.captured().tensors[t];
+    const TensorOutput& tensor = again.function->captured().tensors[t];
     if (tensor.kind == TensorOutput::Kind::given) return body.kept[node().part.kept_inputs.size() + (t - node().whole.captured->tensors.size())];
     return memory_of(made[t].get(), tensor.dtype);
   }
@@ -371,16 +371,17 @@ struct AgainSources {
 };
 
 std::vector<TorchRef> SegmentBody::gradients_with_history(const NodeRun& run, std::vector<Tangent>& tangents) {
-  std::vector<bool> given;
-  for (Tangent& tangent : tangents) given.push_back(tangent.tensor != nullptr);
-  fit(tangents, [&] {
-    std::vector<TangentLayout> plain;
-    for (bool there : given) plain.push_back(there ? TangentLayout::row_major : TangentLayout::none);
-    return plain;
-  }());
+  std::vector<TangentHistory> given;
+  std::vector<TangentLayout> layouts;
+  for (const Tangent& tangent : tangents) {
+    given.push_back(!tangent.tensor ? TangentHistory::none : edge_of(tangent.tensor).node ? TangentHistory::tracked : TangentHistory::untracked);
+    layouts.push_back(tangent.tensor ? TangentLayout::row_major : TangentLayout::none);
+  }
   SegmentBackward::Again* again = backward->known_again(node, given);
   if (!again) again = with_python([&] { return &backward->again(node, given); });
-  const GraphFunction& function = again->function;
+  if (!again->function) return gradients(run, tangents);
+  fit(tangents, layouts);
+  const GraphFunction& function = *again->function;
   const GradientNode& made_node = backward->node(node);
   const std::vector<std::uint32_t>& kept_inputs = made_node.part.kept_inputs;
   SmallArray<void*, 24> data(function.input_count() + function.output_count() + 1);

@@ -86,18 +86,21 @@ BackwardRequest SegmentBackward::usual(std::size_t node, BackwardRequest request
   return request;
 }
 
-SegmentBackward::Again* SegmentBackward::known_again(std::size_t node, const std::vector<bool>& given) {
+SegmentBackward::Again* SegmentBackward::known_again(std::size_t node, const std::vector<TangentHistory>& given) {
   const std::lock_guard lock(mutex_);
   for (const auto& again : nodes_[node]->agains)
     if (again->given == given) return again.get();
   return nullptr;
 }
 
-SegmentBackward::Again& SegmentBackward::again(std::size_t node, const std::vector<bool>& given) {
+SegmentBackward::Again& SegmentBackward::again(std::size_t node, const std::vector<TangentHistory>& given) {
   if (Again* again = known_again(node, given)) return *again;
   const std::shared_ptr<CapturedGraph> captured = gradients_with_gradients(segment_, this->node(node), given);
-  std::unique_ptr<Again> made(new Again{given, GraphFunction(captured, settings_), of(*captured, settings_)});
-  made->function.compile();
+  std::unique_ptr<Again> made(new Again{given, {}, {}});
+  if (captured) {
+    made->function.emplace(captured, settings_).compile();
+    made->backward = of(*captured, settings_);
+  }
   const std::lock_guard lock(mutex_);
   return *nodes_[node]->agains.emplace_back(std::move(made));
 }

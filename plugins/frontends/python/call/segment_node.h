@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,13 +48,13 @@ class SegmentBackward {
 
   /// The gradients of a node as a function that has gradients.
   struct Again {
-    std::vector<bool> given;  // by result of the node
-    GraphFunction function;
+    std::vector<TangentHistory> given;   // by result of the node
+    std::optional<GraphFunction> function;  // none where its gradients depend on nothing that requires grad
     std::shared_ptr<SegmentBackward> backward;
   };
-  Again* known_again(std::size_t node, const std::vector<bool>& given);
+  Again* known_again(std::size_t node, const std::vector<TangentHistory>& given);
   /// Needs the GIL. Throws PythonError, and GraphBreak where there is none.
-  Again& again(std::size_t node, const std::vector<bool>& given);
+  Again& again(std::size_t node, const std::vector<TangentHistory>& given);
 
  private:
   struct Node {

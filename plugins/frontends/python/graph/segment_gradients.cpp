@@ -184,7 +184,7 @@ GradientNode node_of(CapturedGraph& captured, const SegmentGradients& gradients,
   for (const rewrite::BackwardGraph::Result& result : part.results)
     node.results.push_back(result.output ? tensor_of_output(captured, *result.output) : add_unseen(captured, gradients.forward, result.value));
   for (std::uint32_t o : part.kept_outputs) node.kept_tensors.push_back(tensor_of_output(captured, o));
-  node.part = {.graph = {}, .results = part.results, .kept_inputs = part.kept_inputs, .kept_outputs = part.kept_outputs, .gradients = part.gradients};
+  node.part = {.graph = {}, .results = part.results, .kept_inputs = part.kept_inputs, .kept_outputs = part.kept_outputs, .gradients = part.gradients, .reads_result = part.reads_result};
   node.whole = captured_gradients(captured, gradients, node, std::move(part), std::vector<TangentLayout>(node.results.size(), TangentLayout::row_major));
   return node;
 }
@@ -291,8 +291,6 @@ void give_kept_tensors(CapturedGraph& captured, SegmentGradients& gradients, con
 
 }  // namespace
 
-bool has_outer_result(const GradientNode& node) { return node.results.size() == 1 && std::ranges::find(node.kept_tensors, node.results[0]) != node.kept_tensors.end(); }
-
 void add_gradients(CapturedGraph& captured) { captured.gradients = made_gradients(captured); }
 
 GradientGraph gradients_of(const CapturedGraph& captured, const GradientNode& node, std::span<const TangentLayout> tangents, const std::vector<bool>& asked) {
@@ -302,24 +300,36 @@ GradientGraph gradients_of(const CapturedGraph& captured, const GradientNode& no
   return captured_gradients(captured, gradients, node, rewrite::part_of(gradients.forward, node.part, gradients.values, given, asked), tangents);
 }
 
-std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& captured, const GradientNode& node, const std::vector<bool>& given) {
+std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& captured, const GradientNode& node, const std::vector<TangentHistory>& given) {
   const SegmentGradients& gradients = *captured.gradients;
   auto made = std::make_shared<CapturedGraph>();
   made->numbers = captured.numbers;
   std::vector<ir::ValueId> outer;
+  std::vector<bool> are_there;
   const auto inputs = static_cast<std::ptrdiff_t>(gradients.forward.inputs().size());  // behind them may be what was kept
   made->inputs.assign(captured.inputs.begin(), captured.inputs.begin() + inputs);
   for (std::size_t w = 0; w < gradients.wanted.size(); ++w) made->inputs[gradients.wanted[w]].requires_grad = node.part.gradients[w].has_value();
-  for (std::size_t k = 0; k < given.size(); ++k) made->inputs.emplace_back(spec_of_gradient(captured.tensors[node.results[k]])).requires_grad = given[k];
+  for (std::size_t k = 0; k < given.size(); ++k) {
+    made->inputs.emplace_back(spec_of_gradient(captured.tensors[node.results[k]])).requires_grad = given[k] == TangentHistory::tracked;
+    are_there.push_back(given[k] != TangentHistory::none);
+  }
   try {
-    ir::Graph graph = rewrite::gradients_anew(gradients.forward, node.part, gradients.values, given);
+    ir::Graph graph = rewrite::gradients_anew(gradients.forward, node.part, gradients.values, are_there);
+    for (std::size_t w = gradients.wanted.size(); w < gradients.wanted_count(); ++w)
+      if (node.part.gradients[w]) outer.push_back(gradients.values[w]);
+    if (node.part.reads_result) outer.push_back(node.part.results[0].value);
+    std::vector<ir::ValueId> tracked = outer;
+    for (std::size_t i = 0; i < made->inputs.size(); ++i)
+      if (made->inputs[i].requires_grad) tracked.push_back(graph.inputs()[i]);
+    const std::vector<bool> reached = rewrite::depending_on(graph, tracked);
     std::uint32_t output = 0;
     for (std::size_t w = 0; w < gradients.wanted_count(); ++w) {
       if (!node.part.gradients[w]) continue;
-      made->tensors.emplace_back(fresh_tensor(captured, graph.type(graph.outputs()[output].value), output, order_of_gradient(captured, gradients, w))).requires_grad = true;
+      const ir::ValueId gradient = graph.outputs()[output].value;
+      made->tensors.emplace_back(fresh_tensor(captured, graph.type(gradient), output, order_of_gradient(captured, gradients, w))).requires_grad = reached[gradient.value];
       ++output;
-      if (!gradients.is_input(w)) outer.push_back(gradients.values[w]);
     }
+    if (std::ranges::none_of(made->tensors, &TensorOutput::requires_grad)) return nullptr;
     for (std::uint32_t t : node.kept_tensors) {
       TensorOutput& kept = made->tensors.emplace_back(captured.tensors[t]);
       kept.kind = TensorOutput::Kind::fresh;
@@ -330,7 +340,6 @@ std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& cap
   } catch (const Exception& failure) {
     throw GraphBreak(fmt::format("no gradient of the gradient: {}", failure.what()));
   }
-  if (has_outer_result(node)) outer.push_back(node.part.results[0].value);
   std::vector<ir::ValueId> missing;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(inputs); ++i)
     if (std::ranges::find(node.part.kept_inputs, i) == node.part.kept_inputs.end()) missing.push_back(made->recording->graph.inputs()[i]);

@@ -22,6 +22,9 @@ enum class TangentLayout : std::uint8_t {
   one_element  // all its elements are one: what `sum` hands on
 };
 
+/// What a gradient that torch gives is to gradients of gradients.
+enum class TangentHistory : std::uint8_t { none, untracked, tracked };  // none: there is no gradient
+
 /// A graph of gradients.
 struct GradientGraph {
   std::shared_ptr<CapturedGraph> captured;  // of kept inputs, kept tensors, and a gradient for each result
@@ -58,12 +61,10 @@ void add_gradients(CapturedGraph& captured);
 /// The gradients of a node for what is asked, from tangents that lie in some way. `asked`: by wanted value. Throws Exception.
 GradientGraph gradients_of(const CapturedGraph& captured, const GradientNode& node, std::span<const TangentLayout> tangents, const std::vector<bool>& asked);
 
-/// Whether gradients of gradients of a node end at its result: it has one, which it keeps, as nodes of torch do that compute with their result.
-bool has_outer_result(const GradientNode& node);
-
 /// The gradients of a node as a graph with gradients of its own by the inputs and tangents that require grad: what torch differentiates where a gradient
 /// is to have one. Its inputs are those of the segment, then a row-major gradient for each of its results, then what the node has kept of the segment's
-/// tensors; of these it reads what the node keeps. Its outer values are those inside the segment that the node has a gradient of, then maybe its result. Throws GraphBreak where there is none. `given`: by result, whether it has a gradient.
-std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& captured, const GradientNode& node, const std::vector<bool>& given);
+/// tensors; of these it reads what the node keeps. Its outer values are those inside the segment that the node has a gradient of, then maybe its result. Null where nothing that
+/// requires grad reaches any gradient. Throws GraphBreak where there is none. `given`: by result.
+std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& captured, const GradientNode& node, const std::vector<TangentHistory>& given);
 
 }  // namespace tenon::python

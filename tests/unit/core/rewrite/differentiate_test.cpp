@@ -217,3 +217,33 @@ TEST_CASE("gradients of random graphs are those of differences, and so are their
     CHECK(dot(twice, along) == Approx(slope(first, {1}, weights)).epsilon(1e-4).margin(1e-5 * size));
   }
 }
+
+TEST_CASE("a gradient says which operands and results it is computed with") {
+  ir::Graph graph;
+  const ValueId x = graph.add_input(kThree), y = graph.add_input(kThree);
+  NodeBuilder b(graph);
+  const ValueId product = b.one("mul", {x, y}), e = b.one("exp", {product}), quotient = b.one("div", {x, y});
+  const auto reads = [&](ValueId result, ValueId value, std::vector<ValueId> operands) {
+    std::vector<bool> may_have(graph.value_capacity());
+    for (ValueId v : operands) may_have[v.value] = true;
+    return rewrite::gradient_reads(graph, graph.value(result).node, value, may_have);
+  };
+  const std::size_t before = graph.nodes().size();
+  CHECK(reads(product, y, {x}));
+  CHECK_FALSE(reads(product, x, {x}));
+  CHECK(reads(product, x, {x, y}));
+  CHECK(reads(e, e, {product}));
+  CHECK_FALSE(reads(quotient, quotient, {x, y}));
+  CHECK_FALSE(reads(quotient, x, {x}));
+  CHECK(graph.nodes().size() == before);
+}
+
+TEST_CASE("what is behind a detach depends on nothing") {
+  ir::Graph graph;
+  const ValueId x = graph.add_input(kThree), y = graph.add_input(kThree);
+  NodeBuilder b(graph);
+  const ValueId product = b.one("mul", {x, y}), cut = b.one("detach", {product}), chosen = b.one("gt", {product, b.literal(0.0)});
+  const std::vector<bool> depends = rewrite::depending_on(graph, std::array{x});
+  CHECK((depends[x.value] && depends[product.value] && depends[chosen.value]));
+  CHECK((!depends[y.value] && !depends[cut.value]));
+}
