@@ -61,9 +61,10 @@ Ref RecordedCalls::record_as_is(PyObject* callable, const ForeignFunction& funct
   const bool tracks = !function.has(Trait::detaches) && history_.tracks(operands);
   const auto first = static_cast<Index>(stand_ins_.size());
   const std::size_t first_node = graph_.nodes().size();
+  const std::vector<std::uint32_t> writes = tracks ? history_.writes_of(operands) : std::vector<std::uint32_t>();
   const History::Scope scope(history_, tracks);
   Ref result = record_by_kind(callable, function, args, kwargs, operands);
-  if (tracks) history_.note_call(result.get(), first, first_node, operands, !function.has(Trait::keeps_no_operand));
+  if (tracks) history_.note_call(result.get(), first, first_node, operands, writes, !function.has(Trait::keeps_no_operand));
   return result;
 }
 

@@ -206,6 +206,7 @@ Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> see
   std::vector<ir::ValueId> values;
   for (const Wanted& w : wanted) std::ranges::copy(w.values, std::back_inserter(values));
   require_not_spent(seeds, values);
+  history_.require_kept_unwritten(values_of(seeds), values);
   const std::vector<std::optional<ir::ValueId>> found = differentiate(walk, seeds, values);
 
   Recorder::Walked walked;
@@ -245,6 +246,10 @@ void RecordedGradients::apply_function(PyObject* context, std::span<PyObject* co
   for (PyObject* tensor : saved)
     if (const auto index = stand_ins_.find(tensor)) function.saved.emplace_back(*index, 0);
   history_.apply(std::move(function));
+}
+
+void RecordedGradients::require_kept_unwritten(ir::ValueId value) const {
+  if (!any_) history_.require_kept_unwritten({{value}}, tracked_values());
 }
 
 std::optional<RecordedGradients::Index> RecordedGradients::unwalked_function(ir::ValueId value) const {

@@ -33,6 +33,9 @@ class RecordedGradients {
   bool is_forgotten(Index index) const { return history_.is_forgotten(index); }
   /// Whether the gradients of a value, which are still to come, are by what the graph itself has made leaves of.
   bool needs_roots(ir::ValueId value) const { return history_.is_on_roots(value) && !is_spent(value); }
+  /// Throws Unbuildable where something was written that torch keeps for the gradients of a value, which may be asked for later. After a walk only what
+  /// the walks go through is looked at: a program may well leave the rest to nobody.
+  void require_kept_unwritten(ir::ValueId value) const;
   /// The first result of a function of the program's through which gradients of a value are still to come; none where there is no such function.
   std::optional<Index> unwalked_function(ir::ValueId value) const;
   /// Whether a walk has gone through what a value was computed with, and torch has let go of what that kept.

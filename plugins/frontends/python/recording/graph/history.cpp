@@ -6,12 +6,6 @@
 #include "python/objects/graph_break.h"
 
 namespace tenon::python {
-namespace {
-
-bool can_require_gradient(DType dtype) { return is_float(dtype) || is_complex(dtype); }
-
-}  // namespace
-
 bool History::tracks(std::span<const Index> operands) const {
   const auto requires_grad = [&](Index index) { return core_.stand_ins[index].requires_grad; };
   return std::ranges::any_of(operands, requires_grad) && torch_state().value_or(core_.state).grad_enabled();
@@ -242,16 +236,26 @@ std::vector<std::uint32_t> History::loose_inputs() const {
   return loose;
 }
 
-void History::note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> operands, bool keeps) {
+void History::note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> operands, std::span<const std::uint32_t> writes, bool keeps) {
   rewrite::expand_last(core_.graph, first_node, [this](ir::ValueId from, ir::ValueId to) { move_value(from, to); });
   note_tracked(first_node);
   note_results(results, first);
   for (auto index = first; index < core_.stand_ins.size(); ++index) give_value_of_its_own(index, first_node);
 
-  const bool writes = first == core_.stand_ins.size();
-  if (writes || std::any_of(core_.stand_ins.begin() + first, core_.stand_ins.end(), [](const StandIn& s) { return s.requires_grad; }))
+  const bool gives_nothing = first == core_.stand_ins.size();
+  if (gives_nothing || std::any_of(core_.stand_ins.begin() + first, core_.stand_ins.end(), [](const StandIn& s) { return s.requires_grad; }))
     for (Index index : operands)
       if (keeps || !can_require_gradient(core_.stand_ins[index].dtype)) kept_.insert(core_.stand_ins.owner(index));
+  kept_by_torch_.note_call(first, first_node, operands, writes, keeps);
+}
+
+void History::require_kept_unwritten(std::span<const ir::ValueId> ends, std::span<const ir::ValueId> wanted) {
+  if (!kept_by_torch_.is_any_written()) return;
+  const std::vector<ir::NodeId> nodes = rewrite::nodes_between(core_.graph, ends, wanted);
+  std::vector<bool> may_have(core_.graph.value_capacity());
+  for (ir::NodeId id : nodes)
+    for (ir::ValueId v : core_.graph.node(id).operands) may_have[v.value] = depends(v);
+  kept_by_torch_.require_unwritten(nodes, may_have);
 }
 
 /// torch has a node for a tensor that has the elements of another one: what is computed from it is computed from that node. So has each of several views

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "python/recording/graph/kept_by_torch.h"
 #include "python/recording/graph/recorded_graph.h"
 #include "python/recording/graph/recorded_inputs.h"
 
@@ -18,7 +19,7 @@ class History {
   using Index = StandIns::Index;
 
   /// `wanted`: the gradients of the graph will be asked for. Where not, nothing that torch would differentiate is recorded.
-  History(RecordedGraph& core, const RecordedInputs& inputs, bool wanted) : core_(core), inputs_(inputs), wanted_(wanted) {}
+  History(RecordedGraph& core, const RecordedInputs& inputs, bool wanted) : core_(core), inputs_(inputs), wanted_(wanted), kept_by_torch_(core) {}
 
   /// Whether torch would record a call with these operands: grad mode is on, and one of them requires grad.
   bool tracks(std::span<const Index> operands) const;
@@ -85,9 +86,12 @@ class History {
   /// The value cut off from what it depends on: for what leaves torch's autograd graph.
   ir::ValueId cut(ir::ValueId value);
 
-  /// Notes a tracked call, whose stand-ins and nodes begin with these: of what gradients flow through only ops with a gradient are left. `keeps`:
-  /// torch may keep operands that can require grad for the gradient; others, as indices, always.
-  void note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> operands, bool keeps);
+  /// Notes a tracked call, whose stand-ins and nodes begin with these: of what gradients flow through only ops with a gradient are left. `writes` and
+  /// `keeps`: as of KeptByTorch.
+  void note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> operands, std::span<const std::uint32_t> writes, bool keeps);
+  std::vector<std::uint32_t> writes_of(std::span<const Index> tensors) const { return kept_by_torch_.writes_of(tensors); }
+  /// Throws Unbuildable where something was written that torch keeps for gradients that flow from `ends` to `wanted`.
+  void require_kept_unwritten(std::span<const ir::ValueId> ends, std::span<const ir::ValueId> wanted);
   /// The inputs of which tracked calls have kept nothing.
   std::vector<std::uint32_t> loose_inputs() const;
   /// A value of stand-ins is now known by another one.
@@ -119,6 +123,7 @@ class History {
   RecordedGraph& core_;
   const RecordedInputs& inputs_;
   const bool wanted_;
+  KeptByTorch kept_by_torch_;
   bool tracking_ = false;
   std::vector<signed char> depends_;  // by ValueId: 1 on an input that requires grad, 0 on none, -1 not known yet
   struct Roots {

@@ -1,0 +1,202 @@
+"""What torch keeps for gradients and a program has written since: torch's error, inside of a graph and across; and no graph ends for other writes."""
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+
+
+def exp_is_written(x, w):
+    h = x.exp()
+    h.mul_(2)
+    return h
+
+
+def softmax_is_written_through_a_view(x, w):
+    h = (x * w).softmax(-1)
+    h[0].zero_()
+    return h
+
+
+def an_operand_is_written(x, w):
+    a = x * 2
+    y = a * w
+    a.add_(1)
+    return y + a
+
+
+def an_operand_of_a_product_is_written(x, w):
+    a = x + 1
+    y = a @ w
+    a.relu_()
+    return y + a
+
+
+def a_part_of_an_operand_is_written(x, w):
+    a = x + 1
+    y = a.sin()
+    a[0] = 0
+    return y + a
+
+
+def a_parameter_is_written(x, w):
+    y = x * w
+    with torch.no_grad():
+        w.add_(1)
+    return y
+
+
+def a_turned_weight_is_written(x, w):
+    h = w * 1
+    y = F.linear(x, h)
+    h.zero_()
+    return y + h
+
+
+def an_index_is_written(x, w):
+    at = torch.tensor([0, 1, 1])
+    y = x.index_select(0, at)
+    at.zero_()
+    return y * 2
+
+
+def a_mask_is_written(x, w):
+    mask = w.detach() > 0
+    y = torch.where(mask, x, 0.0)
+    mask.fill_(False)
+    return y
+
+
+def what_a_view_reads_is_written(x, w):
+    a = x + 0
+    y = a.t() @ w
+    a.mul_(2)
+    return y + a
+
+
+REFUSED = [exp_is_written, softmax_is_written_through_a_view, an_operand_is_written, an_operand_of_a_product_is_written, a_part_of_an_operand_is_written,
+           a_parameter_is_written, a_turned_weight_is_written, an_index_is_written, a_mask_is_written, what_a_view_reads_is_written]
+
+
+# ---- what torch does not keep, or keeps a copy of
+
+def activations_in_place(x, w):
+    h = F.conv1d(x[None], w[:, :, None])
+    h.relu_()
+    h = F.conv1d(h, w[:, :, None])
+    return F.leaky_relu_(h, 0.1)
+
+
+def a_residual_in_place(x, w):
+    h = F.batch_norm(x @ w, None, None, training=True)
+    h += x
+    return h.relu_()
+
+
+def self_in_place(x, w):
+    h = x + w
+    h.mul_(w)
+    h.sin_()
+    h.div_(w)
+    return F.silu(h, inplace=True)
+
+
+def dropped_in_place(x, w):
+    h = x @ w
+    h.masked_fill_(h > 1, 0.5)
+    return F.dropout(h, 0.0, training=True, inplace=True).softmax(-1)
+
+
+def an_unkept_operand_is_written(x, w):
+    a = x * w
+    y = a.exp() + a.sum() + a.relu()
+    a.add_(1)
+    return y * a
+
+
+def a_result_is_written(x, w):
+    y = x / w
+    y.add_(1)
+    z = x @ w
+    z.mul_(3)
+    s = (x + w).sin()
+    s.add_(y)
+    m = x.max(1).values
+    m.add_(1)
+    return y * z + s + m
+
+
+def what_only_a_detached_branch_keeps(x, w):
+    a = x + 1
+    y = a.detach() * 2
+    a.mul_(w)
+    return a + y
+
+
+ALLOWED = [activations_in_place, a_residual_in_place, self_in_place, dropped_in_place, an_unkept_operand_is_written, a_result_is_written, what_only_a_detached_branch_keeps]
+
+
+def whole(body):
+    def step(x, w):
+        body(x, w).square().sum().backward()
+    return step
+
+
+def outcome(f, leaf):
+    x, w = leaf(4, 4), leaf(4, 4, seed=1)
+    try:
+        result = f(x, w)
+        if result is not None:
+            result.square().sum().backward()
+    except RuntimeError as error:
+        return str(error).split("[")[0], x._version, w._version
+    return x.grad, w.grad, x._version, w._version
+
+
+def same(got, want):
+    for g, e in zip(got, want, strict=True):
+        if isinstance(e, torch.Tensor):
+            torch.testing.assert_close(g, e)
+        else:
+            assert g == e
+
+
+@pytest.mark.parametrize("way", ["afterwards", "within"])
+@pytest.mark.parametrize("body", REFUSED)
+def test_torch_refuses_what_was_written(body, way, leaf):
+    f = body if way == "afterwards" else whole(body)
+    want, compiled = outcome(f, leaf), tenon.compile(f)
+    assert want[0].startswith("one of the variables needed for gradient computation has been modified by an inplace operation")
+    for _ in range(3):
+        same(outcome(compiled, leaf), want)
+
+
+@pytest.mark.parametrize("way", ["afterwards", "within"])
+@pytest.mark.parametrize("body", ALLOWED)
+def test_other_writes_end_no_graph(body, way, leaf):
+    f = body if way == "afterwards" else whole(body)
+    want, compiled = outcome(f, leaf), tenon.compile(f)
+    for _ in range(3):
+        same(outcome(compiled, leaf), want)
+    assert (tenon.stats()["graphs"], tenon.stats()["graph_breaks"], tenon.stats()["eager_fallbacks"]) == (1, 0, 0)
+
+
+def test_a_step_may_write_what_a_walk_has_let_go_of(leaf):
+    def step(x, w):
+        loss = (x @ w).exp().sum() + (w * w).sum()
+        loss.backward()
+        with torch.no_grad():
+            w.sub_(w.grad, alpha=0.01)
+        w.grad = None
+        again = (x @ w).exp().sum()
+        again.backward()
+        return again.detach()
+
+    want, got = leaf(4, 4, seed=1), leaf(4, 4, seed=1)
+    compiled = tenon.compile(step)
+    for _ in range(3):
+        torch.testing.assert_close(compiled(leaf(4, 4, grad=False), got), step(leaf(4, 4, grad=False), want))
+        torch.testing.assert_close((got, got.grad), (want, want.grad))
+        got.grad = want.grad = None
+    assert (tenon.stats()["graphs"], tenon.stats()["graph_breaks"]) == (1, 0)
