@@ -114,6 +114,18 @@ def test_a_crop_of_varying_size_that_is_resized():
     check(resized_crop, lambda draw: (IMAGE,), 8)
 
 
+def placed(x):
+    width, height = int(48 * (1 + torch.rand(1))), int(40 * (1 + torch.rand(1)))
+    canvas = torch.zeros(3, height, width)
+    canvas[:, :40, :48] = x
+    return canvas * 2
+
+
+def test_numbers_read_of_elements_vary_from_the_first():
+    """Each of two breaks has a graph behind it, and none a variant for the first number that was read."""
+    check(placed, lambda draw: (IMAGE,), 5)
+
+
 @pytest.mark.parametrize("flat", [lambda y: y.reshape(-1) * 2, lambda y: y.reshape(y.shape[0], -1) + 1, lambda y: y.reshape(-1, y.shape[-1]).sum(0)], ids=["whole", "behind", "before"])
 @pytest.mark.parametrize("data", [IMAGE, PICTURE[:, :, 0].copy()], ids=["torch", "numpy"])
 def test_parts_of_varying_size_made_flat(data, flat):

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "python/call/plain_cost.h"
+#include "python/capture/capture.h"
 
 namespace tenon::python {
 
@@ -27,6 +28,16 @@ bool CapturePoint::is_at(const LiveChain& chain, const ChainSlots& slots) const 
     if (!same) return false;
   }
   return true;
+}
+
+void CapturePoint::expect_other_numbers(const LiveChain& chain, const DrawnNumbers& drawn) {
+  for (std::size_t at = 0; at < chain.depth(); ++at) {
+    compat::RealFrame* frame = chain[at].frame;
+    PyCodeObject* code = compat::code_of(frame);
+    const int end = code->co_nlocalsplus + compat::stack_size(frame);
+    for (int slot = 0; slot < end; ++slot)
+      if (drawn.holds(compat::slots_of(frame)[slot])) numbers.vary_below(name_of_slot(code, slot));
+  }
 }
 
 std::size_t CapturePoint::hash(const LiveChain& chain) {

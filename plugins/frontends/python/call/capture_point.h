@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "python/call/cache_entry.h"
+#include "python/call/drawn_numbers.h"
 #include "python/call/turn.h"
 #include "python/resume/live_chain.h"
 #include "python/symbols/number_facts.h"
@@ -24,6 +25,8 @@ class CapturePoint {
 
   /// Whether a chain is at this continuation: the same instructions of the same code, with the same slots bound.
   bool is_at(const LiveChain& chain, const ChainSlots& slots) const;
+  /// Takes numbers of the frames that were drawn for varying, before captures here have found two values.
+  void expect_other_numbers(const LiveChain& chain, const DrawnNumbers& drawn);
   static std::size_t hash(const LiveChain& chain);
 
   /// The entry that holds for these values, or none. The one found comes first from then on.

@@ -35,11 +35,12 @@ Continuation::Continuation(FunctionCache& cache) : cache_(cache), call_(next_cal
 PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
   Ref result;
   note(*entry);
+  drawn_.take(entry->segment(), objects);
   if (!chain_.settle(*entry->segment().stop, std::move(objects))) return nullptr;
-  Progress progress = step(entry->segment().stop->keyword_names.get(), result);
+  Progress progress = step(*entry->segment().stop, result);
   while (progress == Progress::goes_on) {
     slots_.gather(chain_);
-    CapturePoint* point = cache_.point_after(*entry, chain_, slots_);
+    CapturePoint* point = cache_.point_after(*entry, chain_, slots_, drawn_);
     if (const BreakState* stop = entry->segment().stop.get(); stop && stop->why.leaves && point && !point->left_to_python) cache_.leave_to_python(*point, stop->why.reason);
     if (point && cache_.is_in_plain_function(*point) && !PyErr_Occurred()) {
       progress = as_plain_function(result);
@@ -76,9 +77,10 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
       chain_.end_frames(0);
       return built.result.release();
     }
+    drawn_.take(next->segment(), built.objects);
     if (!chain_.settle(*stop, std::move(built.objects))) return nullptr;
     if (chain_.depth() == depth) cache_.note_segment(*point, chain_, gain);
-    progress = step(stop->keyword_names.get(), result);
+    progress = step(*stop, result);
   }
   return progress == Progress::returned ? result.release() : nullptr;
 }
@@ -100,6 +102,13 @@ bool Continuation::pays(CapturePoint& point) {
   return !point.left_to_python;
 }
 
+/// The instruction at which a segment has ended.
+Progress Continuation::step(const BreakState& stop, Ref& result) {
+  const Progress progress = step(stop.keyword_names.get(), result);
+  if (stop.why.reads_elements && progress == Progress::goes_on) drawn_.take(chain_.top());
+  return progress;
+}
+
 Progress Continuation::step(PyObject* keyword_names, Ref& result) {
   if (++steps_ % kStepsBetweenTurns == 0) {
     const GilReleased released;
@@ -109,7 +118,9 @@ Progress Continuation::step(PyObject* keyword_names, Ref& result) {
 
 /// The rest of a function that is better off as plain Python, which is no fallback.
 Progress Continuation::as_plain_function(Ref& result) {
-  return PyErr_CheckSignals() < 0 ? chain_.raise_here() : chain_.finish_innermost(result);
+  const Progress progress = PyErr_CheckSignals() < 0 ? chain_.raise_here() : chain_.finish_innermost(result);
+  if (progress == Progress::goes_on) drawn_.take(chain_.top());  // it breaks so often for elements, mostly
+  return progress;
 }
 
 /// The rest of the innermost frame as plain Python.

@@ -29,6 +29,7 @@ class Continuation {
     on_arrays_ |= entry.plain().on_arrays;
     takes_apart_ |= entry.plain().takes_apart;
   }
+  Progress step(const BreakState& stop, Ref& result);
   Progress step(PyObject* keyword_names, Ref& result);
   Progress plainly(Ref& result);
   Progress as_plain_function(Ref& result);
@@ -40,6 +41,7 @@ class Continuation {
   const std::uint64_t call_;  // unlike that of any other call
   LiveChain chain_;
   ChainSlots slots_;
+  DrawnNumbers drawn_;
   std::size_t steps_ = 0;
   double gain_ = 0;  // of the steps so far over plain execution, in nanoseconds
   double total_gain_ = 0;  // the same of the whole call

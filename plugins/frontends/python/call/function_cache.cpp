@@ -194,7 +194,7 @@ double FunctionCache::seconds_to_find(const CallArguments& call, int repeats) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / repeats;
 }
 
-CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& chain, const ChainSlots& slots) {
+CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& chain, const ChainSlots& slots, const DrawnNumbers& drawn) {
   for (CapturePoint* point : entry.successors)
     if (point->is_at(chain, slots)) return point;
   const std::size_t hash = CapturePoint::hash(chain);
@@ -210,6 +210,7 @@ CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& cha
       return nullptr;
     }
     found = continuations_.emplace(hash, std::make_unique<CapturePoint>(chain, slots));
+    found->second->expect_other_numbers(chain, drawn);
   }
   entry.successors.push_back(found->second.get());
   return found->second.get();

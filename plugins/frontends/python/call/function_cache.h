@@ -48,7 +48,7 @@ class FunctionCache {
 
   // ---- for a Continuation
   /// The continuation at which a chain is after a step that followed `entry`; null where a limit forbids another one.
-  CapturePoint* point_after(CacheEntry& entry, const LiveChain& chain, const ChainSlots& slots);
+  CapturePoint* point_after(CacheEntry& entry, const LiveChain& chain, const ChainSlots& slots, const DrawnNumbers& drawn);
   /// The entry that holds at a place, found or captured now. Null when the program must go on as plain Python, or with an exception set.
   /// `again`: this call has been there before, in a loop.
   EntryRef entry_at(CapturePoint& point, const CallArguments& values, const LiveChain* chain, bool again = false);

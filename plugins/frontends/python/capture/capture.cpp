@@ -83,13 +83,12 @@ std::vector<std::string> argument_names(PyObject* callable, const CallArguments&
   return names;
 }
 
-/// The names of the slots of a chain: variables, and for what lies on a stack the function's name.
+/// The names of the slots of a chain.
 std::vector<std::string> slot_names(const ChainStart& start) {
   std::vector<std::string> names;
   for (const ChainStart::Frame& frame : start.frames) {
     auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(frame.function));
-    for (int slot = 0; slot < code->co_nlocalsplus; ++slot) names.push_back(text_or_empty(PyTuple_GET_ITEM(code->co_localsplusnames, slot)));
-    for (int entry = 0; entry < frame.stack_size; ++entry) names.push_back(fmt::format("<intermediate value {} of {}>", entry, text_or_empty(code->co_name)));
+    for (int slot = 0; slot < code->co_nlocalsplus + frame.stack_size; ++slot) names.push_back(name_of_slot(code, slot));
     if (frame.completion == Completion::push_object) names.push_back("self");
   }
   return names;
@@ -150,6 +149,9 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
     stop_before = loop.stop_before();
     result = break_at(evaluator, loop);
     result.leaves = true;
+  } catch (const ElementsNeeded& read) {
+    result = break_at(evaluator, read);
+    result.reads_elements = true;
   } catch (const BranchOnElements& branch) {
     result = break_at(evaluator, branch);
     result.on_elements = true;
@@ -199,6 +201,11 @@ std::vector<std::string> value_names(const CaptureStart& start) {
 }
 
 }  // namespace
+
+std::string name_of_slot(PyCodeObject* code, int slot) {
+  if (slot < code->co_nlocalsplus) return text_or_empty(PyTuple_GET_ITEM(code->co_localsplusnames, slot));
+  return fmt::format("<intermediate value {} of {}>", slot - code->co_nlocalsplus, text_or_empty(code->co_name));
+}
 
 Evaluator* current_evaluator() { return active_evaluator; }
 

@@ -1,6 +1,7 @@
 // One capture: a call evaluated with stand-ins for tensors, as a dry run that leaves the user's objects as they were.
 #pragma once
 
+#include <string>
 #include <variant>
 
 #include "python/guards/recorder.h"
@@ -15,6 +16,9 @@ struct CaptureStart {
   const ChainStart* chain = nullptr;  // instead of `callable`
   CallArguments values;
 };
+
+/// The name of a frame's slot in messages and among the sources of a continuation: a variable's, and for what lies on the stack the function's.
+std::string name_of_slot(PyCodeObject* code, int slot);
 
 /// Evaluates from the start on. Leaves every object as it was, and no Python exception set unless it was interrupted. A break says before which
 /// instruction another evaluation can end in a segment. The GIL must be held.

@@ -1,5 +1,7 @@
 #include "python/objects/graph_break.h"
 
+#include <utility>
+
 #include "python/objects/pending_exception.h"
 
 namespace tenon::python {
@@ -24,12 +26,13 @@ std::string text_of(PyObject* tuple, Py_ssize_t index) {
 
 }  // namespace
 
-void set_break_signal(const std::string& reason, const std::string& hint) {
-  Ref arguments = Ref::steal(Py_BuildValue("(ss)", reason.c_str(), hint.c_str()));
+void set_break_signal(const GraphBreak& graph_break) {
+  const bool for_elements = dynamic_cast<const ElementsNeeded*>(&graph_break) != nullptr;
+  Ref arguments = Ref::steal(Py_BuildValue("(ssO)", graph_break.reason().c_str(), graph_break.hint().c_str(), for_elements ? Py_True : Py_False));
   if (arguments) PyErr_SetObject(signal_type(), arguments.get());
 }
 
-void set_break_signal(const GraphBreak& graph_break) { set_break_signal(graph_break.reason(), graph_break.hint()); }
+void set_break_signal(const std::string& reason, const std::string& hint) { set_break_signal(GraphBreak(reason, hint)); }
 
 void throw_python_error() {
   if (!PyErr_ExceptionMatches(signal_type())) throw PythonError();
@@ -39,7 +42,10 @@ void throw_python_error() {
   Ref owned_type = Ref::steal(type), owned_value = Ref::steal(value), owned_traceback = Ref::steal(traceback);
   Ref arguments = Ref::steal(PyObject_GetAttrString(value, "args"));
   if (!arguments) PyErr_Clear();
-  throw GraphBreak(text_of(arguments.get(), 0), text_of(arguments.get(), 1));
+  std::string reason = text_of(arguments.get(), 0), hint = text_of(arguments.get(), 1);
+  const bool for_elements = arguments && PyTuple_Check(arguments.get()) && PyTuple_GET_SIZE(arguments.get()) > 2 && PyTuple_GET_ITEM(arguments.get(), 2) == Py_True;
+  if (for_elements) throw ElementsNeeded(std::move(reason), std::move(hint));
+  throw GraphBreak(std::move(reason), std::move(hint));
 }
 
 }  // namespace tenon::python

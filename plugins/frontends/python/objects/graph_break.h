@@ -38,6 +38,12 @@ class NumberNeeded : public GraphBreak {
   using GraphBreak::GraphBreak;
 };
 
+/// Ends the capture because the program reads elements that the graph computes: what the instruction gives is another number at every call.
+class ElementsNeeded : public GraphBreak {
+ public:
+  using GraphBreak::GraphBreak;
+};
+
 /// Ends the capture because a branch of the program goes by the elements of a tensor.
 class BranchOnElements : public GraphBreak {
  public:

@@ -197,8 +197,8 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
       if (std::optional<Ref> answer = known_.answer(callable, function, args, kwargs)) return std::move(*answer);
       if (function.has(Trait::gives_number) && PyTuple_GET_SIZE(args) == 1 && core_.stand_ins.find(PyTuple_GET_ITEM(args, 0)))
         if (Ref number = element_numbers_.number(PyTuple_GET_ITEM(args, 0), nullptr)) return number;
-      throw GraphBreak(fmt::format("{} needs the elements of a tensor while the program runs", function.name),
-                       "keep the decision in the graph: torch.where, or tenon.cond");
+      throw ElementsNeeded(fmt::format("{} needs the elements of a tensor while the program runs", function.name),
+                           "keep the decision in the graph: torch.where, or tenon.cond");
     case CallClass::missing:
     case CallClass::creation:
       if (core_.stand_ins.among(args, kwargs).empty() && (function.flavour == ops::Flavour::numpy || function.kind == CallClass::creation))

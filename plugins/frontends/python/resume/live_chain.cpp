@@ -93,6 +93,12 @@ void LiveChain::end_frames(std::size_t kept) {
   }
 }
 
+PyObject* LiveChain::top() const {
+  compat::RealFrame* frame = links_.back().frame;
+  const int size = compat::stack_size(frame);
+  return size > 0 ? compat::slots_of(frame)[compat::code_of(frame)->co_nlocalsplus + size - 1] : nullptr;
+}
+
 ChainStart LiveChain::start() const {
   ChainStart start;
   for (const Link& link : links_) start.frames.push_back({compat::function_of(link.frame), link.instruction, link.completion, compat::stack_size(link.frame)});

@@ -42,6 +42,8 @@ class LiveChain {
   void show_ends(const std::vector<int>& instructions);
   /// Takes off what is above the outermost `kept` frames: a segment has run them to their ends, or the whole program with 0.
   void end_frames(std::size_t kept);
+  /// What lies on top of the innermost frame's stack (borrowed), or null.
+  PyObject* top() const;
   /// Where a continuation from here begins.
   ChainStart start() const;
   /// Runs the next instruction for real, and looks for a handler when it raises. One that only CPython's interpreter can run takes the rest of its

@@ -96,7 +96,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 
 PyObject* needs_elements(const char* what) {
-  set_break_signal(std::string(what) + " of an array needs its elements while the program runs", kBranchHint);
+  set_break_signal(ElementsNeeded(std::string(what) + " of an array needs its elements while the program runs", kBranchHint));
   return nullptr;
 }
 

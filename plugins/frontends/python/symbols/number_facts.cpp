@@ -8,7 +8,7 @@ namespace tenon::python {
 
 bool NumberHistory::varies(const std::string& name, std::int64_t value) {
   const auto [entry, fresh] = numbers_.try_emplace(name, Seen{value, false, {value, value}});
-  if (fresh) return false;
+  if (fresh) return entry->second.varies = is_below_varying(name);
   Seen& seen = entry->second;
   seen.varies |= seen.value != value;
   seen.value = value;
@@ -30,6 +30,15 @@ bool is_of(std::string_view source, std::string_view sequence) {
 }
 
 }  // namespace
+
+bool NumberHistory::is_below_varying(std::string_view name) const {
+  return std::ranges::any_of(varying_, [&](std::string_view source) {
+    if (!name.starts_with(source)) return false;
+    const std::string_view rest = name.substr(source.size());
+    const bool of_tensor = rest.find(".shape[") != rest.npos || rest.find(".stride(") != rest.npos;
+    return !of_tensor && (rest.empty() || rest.starts_with('[') || rest.starts_with('.'));
+  });
+}
 
 bool NumberHistory::items_keep_varying(const std::string& sequence) const {
   if (!may_break) return false;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -26,6 +27,8 @@ class NumberHistory {
     varies(name, value);
     numbers_[name].varies = true;
   }
+  /// The same of all numbers that will be found at a source or below it, by its words: not of the sizes of tensors.
+  void vary_below(std::string source) { varying_.push_back(std::move(source)); }
   struct Span {
     std::int64_t least, most;
   };
@@ -77,7 +80,9 @@ class NumberHistory {
   };
   std::unordered_map<std::string, Seen> numbers_;
   bool takes_more_than(const std::string& name, std::size_t most);
+  bool is_below_varying(std::string_view name) const;
 
+  std::vector<std::string> varying_;  // sources: a property of the place, which stays
   std::unordered_map<std::string, std::set<std::int64_t>> taken_;
   std::unordered_map<std::string, unsigned> answers_;
   std::size_t constants_ = 0;

@@ -20,8 +20,8 @@ PyTypeObject* type_of_number(PyObject* stand_in) {
 void need_scalar(Symbols& symbols, const ScalarValue& scalar, const char* use) {
   if (!scalar.of_data && !symbols.wear_out(scalar.roots))
     for (const std::string& root : scalar.roots) symbols.fix(root, use);
-  throw GraphBreak(fmt::format("{} of a number that the graph computes needs its value while the program runs", use),
-                   "keep the decision in the graph: torch.where, or tenon.cond");
+  throw ElementsNeeded(fmt::format("{} of a number that the graph computes needs its value while the program runs", use),
+                       "keep the decision in the graph: torch.where, or tenon.cond");
 }
 
 void need_text(Symbols& symbols, PyObject* text, const char* use) {
