@@ -19,6 +19,7 @@ namespace ask {
 void equal(const ir::Dim& a, const ir::Dim& b) {
   if (t_questions) t_questions->equal(a, b);
 }
+bool is_same(const ir::Dim& size, const ir::Dim& other) { return t_questions && t_questions->is_same(size, other); }
 void not_negative(const ir::Dim& dim) {
   if (t_questions) t_questions->not_negative(dim);
 }

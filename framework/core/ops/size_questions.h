@@ -12,6 +12,9 @@ class SizeQuestions {
   virtual ~SizeQuestions();
   /// Whether the two are equal was not known.
   virtual void equal(const ir::Dim& a, const ir::Dim& b) = 0;
+  /// The same, where the first may be taken for the second from there on: whether it is so in the call for which the graph is built, which then
+  /// holds for such calls alone.
+  virtual bool is_same(const ir::Dim&, const ir::Dim&) { return false; }
   /// Whether it is at least 0 was not known.
   virtual void not_negative(const ir::Dim& dim) = 0;
   /// The same for a clamp, which stays in the expression where nobody settles it.
@@ -43,6 +46,7 @@ class AskingSizes {
 /// Does nothing where nobody asks.
 namespace ask {
 void equal(const ir::Dim& a, const ir::Dim& b);
+bool is_same(const ir::Dim& size, const ir::Dim& other);
 void not_negative(const ir::Dim& dim);
 void clamps(const ir::Dim& dim);
 void divisible(const ir::Dim& dim, const ir::Dim& by);

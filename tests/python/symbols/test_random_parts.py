@@ -114,6 +114,16 @@ def test_a_crop_of_varying_size_that_is_resized():
     check(resized_crop, lambda draw: (IMAGE,), 8)
 
 
+@pytest.mark.parametrize("shaped", [lambda y, h, w: y.reshape(-1, 3, h, w) * 2, lambda y, h, w: y.reshape(3, h, w) + 1, lambda y, h, w: y.reshape(1, 3, 1, h, w).sum(-1)],
+                         ids=["batch", "same", "between"])
+def test_parts_given_the_sizes_that_they_have_by_name(shaped):
+    """The size of `x[i : i + h]` is clamped to x; a shape says h."""
+    def part(x, i, j, h, w):
+        return shaped(x[..., i : i + h, j : j + w], h, w)
+
+    check(part, lambda draw: (IMAGE, draw.randint(0, 9), draw.randint(0, 9), draw.randint(4, 30), draw.randint(4, 30)), 3, breaks=False)
+
+
 def placed(x):
     width, height = int(48 * (1 + torch.rand(1))), int(40 * (1 + torch.rand(1)))
     canvas = torch.zeros(3, height, width)

@@ -90,7 +90,18 @@ std::vector<Scalar> reshaped_index(Scalars& s, std::span<const Dim> from, std::s
   return index;
 }
 
+/// Takes sizes that are given for those that are there, where these can be proven equal by a guard alone: a part `x[i : i + h]` has h elements, as long
+/// as it ends within x.
+static void take_old_sizes(std::span<const Dim> old, std::span<Dim> shape) {
+  for (Dim& size : shape) {
+    if (size.is_constant() || std::ranges::find(old, size) != old.end()) continue;
+    const auto same = std::ranges::find_if(old, [&](const Dim& there) { return !there.is_constant() && ask::is_same(size, there); });
+    if (same != old.end()) size = *same;
+  }
+}
+
 Shape completed_shape(const ir::Graph& graph, std::span<const Dim> old, std::vector<Dim> shape) {
+  take_old_sizes(old, shape);
   const Dim count = ir::product(old);
   std::optional<std::size_t> open;
   for (std::size_t i = 0; i < shape.size(); ++i) {

@@ -63,6 +63,11 @@ void Symbols::equal(const ir::Dim& a, const ir::Dim& b) {
   if (!narrow_single(apart)) fix_symbols_of(difference, "another size differs from it");
 }
 
+/// Of expressions with a least or greatest in them, which no symbol can be defined by.
+bool Symbols::is_same(const ir::Dim& size, const ir::Dim& other) {
+  return has_extremes(other) && is_known(size) && is_known(other) && value(size) == value(other) && decide(Operator::equal, size, other);
+}
+
 /// Makes `a*b - c*d` 0 where the factors of one product are those of the other, one by one, as in the sizes of an image and of what was made for
 /// it. False where they are not.
 bool Symbols::pair_factors(const ir::Dim& difference) {

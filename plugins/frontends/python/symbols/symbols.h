@@ -114,6 +114,7 @@ class Symbols final : public ops::SizeQuestions {
   void compute(const ir::Dim& dim);
 
   void equal(const ir::Dim& a, const ir::Dim& b) override;
+  bool is_same(const ir::Dim& size, const ir::Dim& other) override;
   void not_negative(const ir::Dim& dim) override;
   void clamps(const ir::Dim& dim) override;
   void divisible(const ir::Dim& dim, const ir::Dim& by) override;
