@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "fusion/chain.h"
@@ -139,6 +140,13 @@ class Planner {
   };
   void begin_schedule();
   void find_lives();
+  void find_lives_with(NodeId stored);
+  /// The place of the last node in memory that is computed with results of the node, or that it is itself.
+  std::size_t last_maker_of(NodeId id) const;
+  /// The place of the last node in memory that is computed of the value, or of what lies in its memory.
+  std::size_t last_reader_of(ValueId value) const;
+  bool begins_life(ValueId written) const;
+  void set_life(ValueId memory, std::size_t begin, std::size_t end);
   bool has_life(ValueId value) const { return bytes_[value.value] > 0; }
   std::vector<ValueId> reads_of(const PendingStep& step, const Draft* draft) const;
   std::vector<ValueId> writes_of(const PendingStep& step, const Draft* draft) const;
@@ -222,6 +230,9 @@ class Planner {
   std::vector<std::size_t> place_;      // by NodeId: in the order of the graph
   std::size_t now_ = 0;                 // the place of the node that is placed
   std::vector<double> bytes_;           // by ValueId, of what steps write into memory of its own
+  std::vector<std::size_t> begins_;     // by ValueId: the place of the first node that is written into its memory
+  std::vector<bool> is_output_memory_;  // by ValueId
+  std::unordered_map<ValueId, std::vector<ValueId>> parts_;  // values by the memory of another one that they lie in
   std::vector<std::size_t> last_read_;  // by ValueId: the place of the last node that a kernel reads it for
   std::vector<std::size_t> begun_by_;   // by ValueId: the first step that writes it
   std::vector<double> alive_after_;     // by place: bytes of what is read later

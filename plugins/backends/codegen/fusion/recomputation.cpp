@@ -120,7 +120,7 @@ std::optional<NodeId> Planner::computed_again(const Draft& draft, std::size_t fi
 void Planner::store_computed(NodeId id) {
   const auto found = passing(id);
   for (ValueId r : graph_.node(id).results) context_.in_memory[r.value] = true;
-  find_lives();
+  find_lives_with(id);
   if (!found) {
     log(fmt::format("store {}: {} kernels computed it in passing", name_of_node(id), machine_.thresholds.computing_kernels));
     return open_kernel(id, kernel_of(id));

@@ -1,8 +1,10 @@
 // When steps run, and what is alive meanwhile: in the order of the graph, each as late as its last node and right before what needs it. Kernels
 // grow as long as no more is alive at once than when the nodes run one by one.
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <ranges>
+#include <set>
 
 #include "fusion/lifetimes.h"
 #include "fusion/planner.h"
@@ -14,8 +16,19 @@ void Planner::begin_schedule() {
   place_.assign(graph_.node_capacity(), 0);
   for (std::size_t i = 0; i < nodes.size(); ++i) place_[nodes[i].value] = i;
   begun_by_.assign(graph_.value_capacity(), kNoStep);
+  is_output_memory_.assign(graph_.value_capacity(), false);
+  for (const ir::Output& output : graph_.outputs()) is_output_memory_[context_.place_of(output.value).value.value] = true;
+  for (NodeId id : nodes)
+    for (ValueId r : graph_.node(id).results)
+      if (const ValueId memory = context_.place_of(r).value; memory != r) parts_[memory].push_back(r);
   may_live_ = machine_.worth_keeping_alive(most_alive_node_by_node(graph_, algebra_));
   find_lives();
+}
+
+std::size_t Planner::last_maker_of(NodeId id) const {
+  std::size_t last = 0;
+  for (ValueId r : graph_.node(id).results) last = std::max(last, context_.in_memory[r.value] ? place_[id.value] : last_read_[r.value]);
+  return last;
 }
 
 /// What steps write lives until the last node in memory is computed that is made of it, with what is computed in between.
@@ -23,20 +36,19 @@ void Planner::find_lives() {
   const auto nodes = graph_.nodes();
   bytes_.assign(graph_.value_capacity(), 0);
   last_read_.assign(graph_.value_capacity(), 0);
+  begins_.assign(graph_.value_capacity(), 0);
   for (const ir::Output& output : graph_.outputs()) last_read_[context_.place_of(output.value).value.value] = nodes.size();
   for (std::size_t i = nodes.size(); i-- > 0;) {
-    const ir::Node& node = graph_.node(nodes[i]);
-    std::size_t read = 0;
-    for (ValueId r : node.results) read = std::max(read, context_.in_memory[r.value] ? i : last_read_[r.value]);
-    for (ValueId operand : node.operands)
+    const std::size_t read = last_maker_of(nodes[i]);
+    for (ValueId operand : graph_.node(nodes[i]).operands)
       for (ValueId v : {operand, context_.place_of(operand).value}) last_read_[v.value] = std::max(last_read_[v.value], read);
   }
   std::vector<double> change(nodes.size() + 1, 0);
   for (std::size_t i = 0; i < nodes.size(); ++i)
     for (ValueId r : graph_.node(nodes[i]).results) {
       const ValueId memory = context_.place_of(r).value;
-      const bool begins = context_.in_memory[r.value] && !has_life(memory) && graph_.value(memory).kind == ir::ValueKind::result && !context_.is_constant(memory);
-      if (!begins) continue;
+      if (has_life(memory) || !begins_life(r)) continue;
+      begins_[memory.value] = i;
       bytes_[memory.value] = estimated_bytes(graph_.type(memory), algebra_);
       if (last_read_[memory.value] <= i) continue;
       change[i] += bytes_[memory.value];
@@ -45,6 +57,65 @@ void Planner::find_lives() {
   alive_after_.assign(nodes.size(), 0);
   double alive = 0;
   for (std::size_t i = 0; i < nodes.size(); ++i) alive_after_[i] = alive += change[i];
+}
+
+bool Planner::begins_life(ValueId written) const {
+  const ValueId memory = context_.place_of(written).value;
+  return context_.in_memory[written.value] && graph_.value(memory).kind == ir::ValueKind::result && !context_.is_constant(memory);
+}
+
+std::size_t Planner::last_reader_of(ValueId value) const {
+  std::size_t last = 0;
+  const auto ask_users = [&](ValueId v) {
+    for (NodeId user : users_[v.value]) last = std::max(last, last_maker_of(user));
+  };
+  if (is_output_memory_[value.value]) return graph_.nodes().size();
+  ask_users(value);
+  if (const auto parts = parts_.find(value); parts != parts_.end()) std::ranges::for_each(parts->second, ask_users);
+  return last;
+}
+
+void Planner::set_life(ValueId memory, std::size_t begin, std::size_t end) {
+  const auto count = [&](std::size_t from, std::size_t to, double bytes) {
+    for (std::size_t i = from; i < to; ++i) alive_after_[i] += bytes;
+  };
+  const double bytes = bytes_[memory.value];
+  const std::size_t was_begin = begins_[memory.value], was_end = std::max(was_begin, last_read_[memory.value]), now_end = std::max(begin, end);
+  if (bytes > 0 && begin == was_begin) {
+    count(was_end, now_end, bytes);
+    count(now_end, was_end, -bytes);
+  } else if (bytes > 0) {
+    count(was_begin, was_end, -bytes);
+    count(begin, now_end, bytes);
+  }
+  begins_[memory.value] = begin;
+  last_read_[memory.value] = end;
+}
+
+/// The same as finding all lives again: what a node's results are made of lives until that node, unless another one reads it later.
+void Planner::find_lives_with(NodeId stored) {
+  const auto nodes = graph_.nodes();
+  std::set<std::size_t, std::greater<>> pending{place_[stored.value]};  // places of nodes that are read by others than before
+  while (!pending.empty()) {
+    const NodeId id = nodes[*pending.begin()];
+    pending.erase(pending.begin());
+    for (ValueId operand : graph_.node(id).operands)
+      for (ValueId v : {operand, context_.place_of(operand).value}) {
+        if (graph_.value(v).kind != ir::ValueKind::result) continue;
+        const std::size_t read = last_reader_of(v);
+        if (read == last_read_[v.value]) continue;
+        set_life(v, begins_[v.value], read);
+        if (!context_.in_memory[v.value]) pending.insert(place_[graph_.value(v).node.value]);
+      }
+  }
+  const std::size_t place = place_[stored.value];
+  for (ValueId r : graph_.node(stored).results) {
+    const ValueId memory = context_.place_of(r).value;
+    if (!begins_life(r) || (has_life(memory) && begins_[memory.value] <= place)) continue;
+    if (!has_life(memory)) begins_[memory.value] = last_read_[memory.value];  // counted nowhere so far
+    bytes_[memory.value] = estimated_bytes(graph_.type(memory), algebra_);
+    set_life(memory, place, last_read_[memory.value]);
+  }
 }
 
 std::vector<ValueId> Planner::reads_of(const PendingStep& step, const Draft* draft) const {

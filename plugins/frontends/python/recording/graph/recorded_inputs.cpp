@@ -66,8 +66,10 @@ Ref RecordedInputs::add(PyObject* real, SourceId source, GuardSet& guards) {
   specs_.push_back(std::move(spec));
   frozen_.push_back(std::move(frozen));
   objects_.push_back(Ref::borrow(real));
-  for (std::uint32_t other = 0; other + 1 < inputs_.size(); ++other)
-    if (stand_ins_.storage_of(inputs_[other]).version > 0) require_apart(other, static_cast<std::uint32_t>(inputs_.size() - 1));
+  const auto input = static_cast<std::uint32_t>(inputs_.size() - 1);
+  for (std::uint32_t other : near(input))
+    if (stand_ins_.storage_of(inputs_[other]).version > 0) require_apart(other, input);
+  note_place(input);
   return stand_ins_[index].object;
 }
 
@@ -98,7 +100,24 @@ void RecordedInputs::note_write(Index index) {
   const auto input = stand_ins_[stand_ins_.owner(index)].input;
   if (!input) return;
   if (is_copied_on_write(specs_[*input], objects_[*input].get())) throw GraphBreak("a write to a tensor that is copied when it is written");
-  for (std::uint32_t other = 0; other < inputs_.size(); ++other) require_apart(*input, other);
+  for (std::uint32_t other : near(*input)) require_apart(*input, other);
+}
+
+void RecordedInputs::note_place(std::uint32_t input) {
+  if (specs_[input].kind == TensorKind::scalar) return;
+  const ByteRange range = range_of(places_of(input));
+  by_place_.emplace(reinterpret_cast<std::uintptr_t>(range.low), input);
+  longest_ = std::max(longest_, static_cast<std::uintptr_t>(range.high - range.low));
+}
+
+/// The tensors, among them itself, whose bytes lie between those of a tensor: of the hundreds that a network and its optimizer have, few.
+std::vector<std::uint32_t> RecordedInputs::near(std::uint32_t input) const {
+  std::vector<std::uint32_t> found;
+  if (specs_[input].kind == TensorKind::scalar) return found;
+  const ByteRange range = range_of(places_of(input));
+  const auto low = reinterpret_cast<std::uintptr_t>(range.low), high = reinterpret_cast<std::uintptr_t>(range.high);
+  for (auto at = by_place_.lower_bound(low - std::min(low, longest_)); at != by_place_.end() && at->first < high; ++at) found.push_back(at->second);
+  return found;
 }
 
 void RecordedInputs::require_apart(std::uint32_t written, std::uint32_t other) const {

@@ -1,6 +1,8 @@
 // The inputs of a graph while it is recorded: real objects that were there before the call, and numbers that are computed before the graph runs.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -43,6 +45,8 @@ class RecordedInputs {
  private:
   ir::ValueId add_to_graph(ir::Type type, std::string_view name);
   ElementPlaces places_of(std::uint32_t input) const;
+  void note_place(std::uint32_t input);
+  std::vector<std::uint32_t> near(std::uint32_t input) const;
   void require_apart(std::uint32_t written, std::uint32_t other) const;
 
   ir::Graph& graph_;
@@ -55,6 +59,8 @@ class RecordedInputs {
   std::vector<std::shared_ptr<FrozenTensor>> frozen_;           // null for the others
   std::vector<Ref> objects_;
   std::vector<std::optional<FloatTape::Position>> steps_;       // of floats
+  std::multimap<std::uintptr_t, std::uint32_t> by_place_;       // tensors by their lowest byte
+  std::uintptr_t longest_ = 0;                                  // the most bytes from a tensor's lowest on to its highest
   std::unordered_map<std::string, std::vector<SourceId>> named_;  // sources by their words
 };
 
