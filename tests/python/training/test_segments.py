@@ -289,3 +289,7 @@ def test_nothing_stays_behind(leaf):
 
 def test_the_angle_of_a_real_number_has_a_gradient_of_zeros(gradients, leaf):
     gradients(lambda x: (x.angle() * 2, x), lambda: (leaf(5),))
+
+
+def test_a_convolution_of_no_channels_is_torchs(gradients, leaf):
+    gradients(torch.nn.functional.conv2d, lambda: (leaf(2, 0, 5, 5), leaf(3, 0, 3, 3), leaf(3)), graphs=None)

@@ -342,6 +342,7 @@ Adapt convolution_adapt(std::size_t rank, std::optional<bool> transposed) {
     TENON_USER_CHECK(a.type(weight).rank() == n + 2, "expected a weight of {} dimensions, not {}", n + 2, a.type(weight).rank());
     const Batched batched = with_batch(a, x, n + 1);
     x = batched.value;
+    if (a.type(x).shape[1] == Dim(0)) throw Exception(Code::unsupported, "a convolution of no channels, of which torch gives another shape");
     const auto stride = per_dim(a, "stride", n, {Dim(1)}), dilation = per_dim(a, "dilation", n, {Dim(1)});
     const std::string* word = a["padding"].as<std::string>();
     std::vector<Dim> padding = word ? std::vector<Dim>(n, Dim(0)) : per_dim(a, "padding", n, {Dim(0)});
