@@ -15,6 +15,7 @@
 #include "core/rewrite/differentiate.h"
 #include "core/rewrite/gradient_sections.h"
 #include "core/rewrite/id_set.h"
+#include "core/rewrite/kept_beginnings.h"
 #include "core/rewrite/kept_layouts.h"
 #include "core/rewrite/rewriter.h"
 
@@ -43,6 +44,12 @@ std::vector<ValueId> values_of(const ir::Graph& graph, std::span<const std::uint
   std::vector<ValueId> values;
   for (std::uint32_t o : outputs) values.push_back(graph.outputs()[o].value);
   return values;
+}
+
+std::vector<std::uint32_t> numbers_from(std::size_t first, std::size_t count) {
+  std::vector<std::uint32_t> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), static_cast<std::uint32_t>(first));
+  return numbers;
 }
 
 /// What gradients of a section are taken of, and where they end.
@@ -262,7 +269,9 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result>
   std::vector<ValueId> gradients;
   for (const auto& gradient : joint.gradients)
     if (gradient) gradients.push_back(*gradient);
-  const Needed needed(joint, kept_values({joint.graph, joint.forward_nodes, gradients}, keeping));
+  const std::vector<ValueId> kept = without_beginnings(forward, kept_values({joint.graph, joint.forward_nodes, gradients}, keeping));
+  joint.forward_nodes += read_parts_of_kept(joint.graph, joint.forward_nodes, kept);
+  const Needed needed(joint, kept);
   const auto output_of = [&](ValueId v) {
     return std::ranges::find_if(forward.outputs(), [&](const ir::Output& o) { return o.value == v && o.kind != ir::OutputKind::update; });
   };
@@ -362,6 +371,7 @@ BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std:
   for (std::size_t w = 0; w < wanted.size(); ++w)
     if (!asked[w]) joint.gradients[w].reset();
   const std::vector<ValueId> kept = values_of(forward, whole.kept_outputs);
+  joint.forward_nodes += read_parts_of_kept(joint.graph, joint.forward_nodes, kept);
   const Needed needed(joint, kept);
   BackwardGraph made{.graph = {}, .results = whole.results, .kept_inputs = whole.kept_inputs, .kept_outputs = whole.kept_outputs, .gradients = {}, .reads_result = whole.reads_result};
   Copier backward(joint.graph, forward.name + "_backward");
@@ -383,7 +393,9 @@ ir::Graph gradients_anew(const ir::Graph& forward, const BackwardGraph& of, std:
   return std::move(joint.graph);
 }
 
-ir::Graph from_outputs(const ir::Graph& graph, std::size_t first, std::size_t count) {
+ir::Graph from_outputs(const ir::Graph& from, std::size_t first, std::size_t count) {
+  ir::Graph graph = from.clone();
+  read_parts_of_kept(graph, graph.nodes().size(), values_of(graph, numbers_from(first, count)));
   std::vector<ValueId> given, ends;
   std::vector<ir::Output> outputs;
   for (std::size_t o = 0; o < graph.outputs().size(); ++o)

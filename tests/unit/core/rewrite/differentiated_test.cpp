@@ -278,6 +278,26 @@ TEST_CASE("what is computed element by element is computed again, products and s
   CHECK(again.contains("exp"));
 }
 
+TEST_CASE("gradients read parts of the longest of concatenations that begin one another") {
+  const ir::Graph graph = parsed(R"(graph @main(%x: f64[3, 2], %u: f64[2, 2], %w: f64[4, 2], %v: f64[6, 2], %t: f64[8, 3]) {
+    %a: f64[3, 2] = mm(%x, %u)
+    %b: f64[3, 2] = tanh(%a)
+    %ab: f64[3, 4] = cat(%a, %b) {dim = 1}
+    %e: f64[3, 4] = exp(%ab)
+    %c: f64[3, 2] = mm(%e, %w)
+    %abc: f64[3, 6] = cat(%a, %b, %c) {dim = 1}
+    %d: f64[3, 2] = mm(%abc, %v)
+    %abcd: f64[3, 8] = cat(%a, %b, %c, %d) {dim = -1}
+    %y: f64[3, 3] = mm(%abcd, %t)
+    return %y
+  })");
+  std::vector<HostTensor> inputs;
+  std::vector<TensorView> views;
+  for (ir::ValueId v : graph.inputs()) inputs.push_back(filled(graph.type(v), 0.3 + 0.1 * static_cast<double>(inputs.size())));
+  for (const HostTensor& t : inputs) views.push_back(t.view());
+  check_against_one_graph(graph, views);
+}
+
 TEST_CASE("a result that the gradient reads is kept once") {
   const ir::Graph graph = parsed("graph @main(%x: f64[3]) {\n  %y: f64[3] = exp(%x)\n  %z: f64[3] = mul(%y, %y)\n  return %y, %z\n}");
   const auto made = differentiated(graph, std::vector<std::uint32_t>{0, 1}, std::vector<std::uint32_t>{0});
