@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "python/call/cache_entry.h"
-#include "python/call/drawn_numbers.h"
 #include "python/call/turn.h"
 #include "python/resume/live_chain.h"
+#include "python/segments/drawn_numbers.h"
 #include "python/symbols/number_facts.h"
 
 namespace tenon::python {
