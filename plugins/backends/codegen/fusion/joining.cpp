@@ -163,6 +163,17 @@ std::optional<Planner::Reshaped> Planner::reshaped(std::span<const Loop> loops, 
   return Reshaped{std::move(index), l};
 }
 
+/// Whether a draft may follow the matrix product of a step, if there is one. Products over windows have longer runs.
+bool Planner::follows_product(const Draft& draft, std::size_t step) const {
+  const auto& product = steps_[step].product;
+  if (!product || product->a.windows || product->b.windows) return true;
+  const ProductSize size = size_of_product(algebra_, *product);
+  const auto read = std::ranges::count_if(draft.buffers(), [&](ValueId v) {
+    return v.value < graph_.value_capacity() && !draft.member(v) && 2 * algebra_.estimate(graph_.type(v).element_count()) >= size.rows * size.columns;
+  });
+  return machine_.worth_following(size, static_cast<std::size_t>(read));
+}
+
 bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside) {
   auto attempt = std::make_unique<Draft>(*steps_[step].draft);
   try {
@@ -185,6 +196,10 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
   const bool maps = std::ranges::any_of(members, [](const Draft::Member& m) { return m.kind == StageKind::map; });
   if (attempt->operations().size() * std::max<std::size_t>(1, reductions + (maps ? 1 : 0)) > machine_.thresholds.kernel_operations) {  // each sweep has its own
     log(fmt::format("{} does not join kernel {}: the kernel would be too long", name_of_node(id), step));
+    return false;
+  }
+  if (!follows_product(*attempt, step)) {
+    log(fmt::format("{} does not join kernel {}: it reads too much beside a product", name_of_node(id), step));
     return false;
   }
   const std::size_t passed = steps_[step].draft->expansions().size();

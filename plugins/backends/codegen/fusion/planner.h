@@ -100,6 +100,7 @@ class Planner {
   std::size_t add_closed(Draft draft, std::span<const ValueId> writes);
   std::size_t add_copy(ValueId base, ValueId result);
   bool try_join(NodeId id, std::size_t step);
+  bool follows_product(const Draft& draft, std::size_t step) const;
   bool try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside);
   std::vector<std::vector<Dim>> inner_mappings(const Draft& draft, const ops::LoopBody& body) const;
   std::vector<std::vector<Dim>> outer_permutations(const Draft& draft, const ops::LoopBody& body) const;

@@ -66,6 +66,8 @@ bool GpuMachine::is_large_product(double, bool, double) const { return false; }
 
 bool GpuMachine::worth_matrix_kernel(const codegen::ProductSize&) const { return false; }
 
+bool GpuMachine::worth_following(const codegen::ProductSize&, std::size_t) const { return true; }
+
 bool GpuMachine::worth_chaining(const codegen::ChainSize&) const { return false; }
 
 bool GpuMachine::worth_pooling(double, std::int64_t, std::int64_t) const { return false; }

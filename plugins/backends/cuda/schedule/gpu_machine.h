@@ -21,6 +21,7 @@ class GpuMachine final : public codegen::Machine {
   bool worth_keeping_row(double operations, double bytes, double kept) const override;
   bool is_large_product(double multiplications, bool over_windows, double columns) const override;
   bool worth_matrix_kernel(const codegen::ProductSize& product) const override;
+  bool worth_following(const codegen::ProductSize& product, std::size_t read) const override;
   bool worth_chaining(const codegen::ChainSize& chain) const override;
   bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const override;
   bool worth_transforming(double rows, double columns, double run) const override;

@@ -16,8 +16,11 @@ class Ahead {
   Ahead(const std::byte* first, std::int64_t bytes, std::int64_t stride, std::int64_t rows)
       : first_(first), stride_(stride), rows_(rows), lines_(rows > 0 ? (bytes + kLine - 1) / kLine : 0) {}
 
+  /// Has `next` fetched after it, which lives at least as long.
+  void before(Ahead& next) { after_ = &next; }
+
   /// Whether nothing is left.
-  bool empty() const { return line_ >= lines_; }
+  bool empty() const { return line_ >= lines_ && (after_ == nullptr || after_->empty()); }
 
   /// Lines that start `stride` bytes apart.
   struct Part {
@@ -28,7 +31,7 @@ class Ahead {
   /// The next `lines` lines, of as many rows; where nothing is left, that many times the one at `near`. Lines past the last row are
   /// fetched too: what lies there is often wanted next.
   Part next(std::int64_t lines, const void* near) {
-    if (empty()) return {static_cast<const std::byte*>(near), 0};
+    if (line_ >= lines_) return after_ ? after_->next(lines, near) : Part{static_cast<const std::byte*>(near), 0};
     const Part part{first_ + row_ * stride_ + line_ * kLine, stride_};
     row_ += lines;
     if (row_ >= rows_) row_ = 0, ++line_;
@@ -38,6 +41,7 @@ class Ahead {
  private:
   static constexpr std::int64_t kLine = 64;
   const std::byte* first_ = nullptr;
+  Ahead* after_ = nullptr;
   std::int64_t stride_ = 0, rows_ = 0, lines_ = 0, row_ = 0, line_ = 0;
 };
 

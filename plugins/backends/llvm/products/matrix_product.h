@@ -39,6 +39,8 @@ class TileKernels {
   virtual void pack_columns(const Tile& tile, void* panel) const = 0;
   /// Takes tile.rows rows of the product, as wide as the microkernel's tile.
   virtual void finish(const Tile& tile, void* product) const = 0;
+  /// Sets `reads` to what `finish` reads of memory for the tile, as far as it pays to have that fetched before.
+  virtual void find_reads(const Tile& tile, std::vector<Ahead>& reads) const = 0;
 };
 
 /// A right operand whose columns lie in runs, a run for each tap and step of the sum: which columns the taps, and the elements of a run, are. A

@@ -325,10 +325,13 @@ class Multiplier {
     Scratch memory;
     T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>(kFinishedRows * width_) * sizeof(T)));
     const std::int64_t stored = dots_ ? columns : kernel_.variant(columns).width;  // the tile has room for whole rows
+    std::vector<Ahead> reads;
     for (; row < end; row += kFinishedRows) {
-      const std::int64_t rows = std::min(kFinishedRows, end - row);
-      product(b, b_row, windows, row, row + rows, tile, width_, stored, ahead);
-      finishing_->finish({row, rows, column, columns, 0, p_.steps}, tile);
+      const Tile place{row, std::min(kFinishedRows, end - row), column, columns, 0, p_.steps};
+      finishing_->find_reads(place, reads);
+      for (std::size_t i = reads.size(); i-- > 0;) reads[i].before(i + 1 < reads.size() ? reads[i + 1] : ahead);
+      product(b, b_row, windows, row, row + place.rows, tile, width_, stored, reads.empty() ? ahead : reads.front());
+      finishing_->finish(place, tile);
     }
   }
 

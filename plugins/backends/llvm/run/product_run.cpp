@@ -15,7 +15,7 @@ namespace {
 /// The kernels around one product of a batch, with the addresses of this call.
 class CallKernels final : public TileKernels {
  public:
-  CallKernels(const CompiledProduct& compiled, const Call& call, const CompiledKernel* between = nullptr) : call_(call) {
+  CallKernels(const TiledProduct& step, const CompiledProduct& compiled, const Call& call, const CompiledKernel* between = nullptr) : call_(call), rows_beside_(step.rows_beside) {
     auto bind_if = [&](Bound& bound, const std::optional<CompiledKernel>& kernel) {
       if (kernel) bind(bound, *kernel);
     };
@@ -44,6 +44,13 @@ class CallKernels final : public TileKernels {
   void place_columns(const Tile& tile, std::int64_t* table) const override { run_on(table_b_, tile, table); }
   void pack_columns(const Tile& tile, void* panel) const override { run_on(pack_b_, tile, panel); }
   void finish(const Tile& tile, void* product) const override { run_on(epilogue_, tile, product); }
+  void find_reads(const Tile& tile, std::vector<Ahead>& reads) const override {
+    reads.clear();
+    for (const RowsBeside& rows : rows_beside_) {
+      const auto* const first = static_cast<const std::byte*>(epilogue_.buffers[rows.buffer]) + (rows.start + tile.row * rows.stride + tile.column) * rows.size;
+      reads.emplace_back(first, tile.columns * rows.size, rows.stride * rows.size, tile.rows);
+    }
+  }
   /// Gives the value of an expression over the symbols of the call and of a tile.
   std::int64_t evaluate(const ir::Dim& d, const Tile& tile) const {
     std::vector<std::int64_t> symbols(call_.symbols.size() + kTileSymbols);
@@ -96,6 +103,7 @@ class CallKernels final : public TileKernels {
   }
 
   const Call& call_;
+  std::span<const RowsBeside> rows_beside_;
   Bound pack_a_, table_, pack_b_, table_b_, epilogue_, pooling_, between_;
   std::array<std::int64_t, kMostBatchLoops> batch_{};
 };
@@ -215,7 +223,7 @@ void over_batch(const HostServices& host, std::int64_t count, double work, One o
 class PooledProduct {
  public:
   PooledProduct(const TiledProduct& step, const CompiledProduct& compiled, const Call& call)
-      : bands_(*step.pooling), pooling_(bands_.pooling), kernels_(compiled, call), pictures_(pooling_.pictures.evaluate(call.symbols)), rows_(pooling_.rows.evaluate(call.symbols)),
+      : bands_(*step.pooling), pooling_(bands_.pooling), kernels_(step, compiled, call), pictures_(pooling_.pictures.evaluate(call.symbols)), rows_(pooling_.rows.evaluate(call.symbols)),
         height_(pooling_.height.evaluate(call.symbols)), row_bytes_(pooling_.width * step.n.constant() * static_cast<std::int64_t>(size_of(step.dtype))),
         units_(pictures_ * rows_ == 0 ? 0 : compiled.pooling->units.evaluate(call.symbols) / (pictures_ * rows_)), has_epilogue_(step.epilogue.has_value()) {}
 
@@ -288,7 +296,7 @@ void add_parts(const TiledProduct& step, MatrixParts& parts) {
 void run(const HostServices& host, const TiledProduct& step, const CompiledProduct& compiled, const Call& call) {
   if (step.pooling) return run_pooled(host, step, compiled, call);
   const Batch batch(step, compiled, call);
-  const CallKernels kernels(compiled, call);
+  const CallKernels kernels(step, compiled, call);
   over_batch(host, batch.sizes().count, batch.work(), [&](std::int64_t number, bool parallel) {
     const BatchIndex index = index_of(number, batch.sizes().batch);
     CallKernels mine = kernels;
@@ -299,7 +307,7 @@ void run(const HostServices& host, const TiledProduct& step, const CompiledProdu
 
 void run(const HostServices& host, const PanelChain& step, const CompiledChain& compiled, const Call& call) {
   const Batch first(step.first, compiled.first, call), second(step.second, compiled.second, call);
-  const CallKernels first_kernels(compiled.first, call, &compiled.between), second_kernels(compiled.second, call);
+  const CallKernels first_kernels(step.first, compiled.first, call, &compiled.between), second_kernels(step.second, compiled.second, call);
   const double work = first.work() + second.work();
   over_batch(host, first.sizes().count, work, [&](std::int64_t number, bool parallel) {
     const BatchIndex index = index_of(number, first.sizes().batch);

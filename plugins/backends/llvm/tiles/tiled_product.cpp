@@ -128,6 +128,23 @@ class ProductTiler {
     return over_result;
   }
 
+  /// What a kernel on tiles reads a row at a time beside the product: short runs, of which the processor does not guess the next one. None where all
+  /// of it is near. After `on_tiles`.
+  std::vector<RowsBeside> rows_beside(const Kernel& kernel) const {
+    constexpr std::int64_t kNear = 256 * 1024;
+    std::vector<RowsBeside> found;
+    std::int64_t bytes = 0;
+    for (const Operation& op : kernel.operations) {
+      if (op.kind != OperationKind::load || op.payload + 1 == kernel.buffers.size()) continue;
+      const auto rows = rows_at(op.offset);
+      if (!rows || !product_.row_count().is_constant() || !product_.column_count().is_constant()) continue;
+      const auto size = static_cast<std::int64_t>(size_of(kernel.buffers[op.payload].dtype));
+      found.push_back({op.payload, rows->first, rows->second, size});
+      bytes += product_.row_count().constant() * product_.column_count().constant() * size;
+    }
+    return bytes > kNear ? found : std::vector<RowsBeside>();
+  }
+
  private:
   Dim symbol(TileSymbol which, std::size_t loop = 0) const { return context_.symbols(which, loop); }
 
@@ -210,6 +227,19 @@ class ProductTiler {
     kernel.outer = {outer};
     kernel.inner = std::move(inner);
     if (!kernel.inner.empty()) kernel.stages[0].kind = StageKind::map;
+  }
+
+  /// start and stride where a place is start + row * stride + column, with both constant and the stride not 0.
+  std::optional<std::pair<std::int64_t, std::int64_t>> rows_at(const Dim& place) const {
+    const Dim row = symbol(TileSymbol::row) + Dim::symbol(row_.variable), column = symbol(TileSymbol::column) + Dim::symbol(column_.variable);
+    const auto at = [&](std::int64_t of_row) {
+      Dim d = place;
+      for (const TileSymbol zero : {TileSymbol::row, TileSymbol::column}) d = algebra_.substitute(d, SymbolId(static_cast<std::uint32_t>(context_.symbols.first + static_cast<std::size_t>(zero))), Dim(0));
+      return algebra_.substitute(algebra_.substitute(d, column_.variable, Dim(0)), row_.variable, Dim(of_row));
+    };
+    const Dim start = at(0), stride = at(1) - start;
+    if (!start.is_constant() || !stride.is_constant() || stride.constant() == 0 || !(start + row * stride + column == place)) return std::nullopt;
+    return std::pair(start.constant(), stride.constant());
   }
 
   void stand_at(std::span<const Role> roles, Dim flat) {
@@ -339,7 +369,7 @@ TiledProduct tiled(ContractionStep step, const TilingContext& context) {
   ProductTiler tiler(step.product, context);
   TiledProduct made = tiler.tile();
   if (step.pooling) made.pooling = in_bands(step, context.machine);
-  if (step.epilogue) made.epilogue = tiler.on_tiles(std::move(*step.epilogue));
+  if (step.epilogue) made.epilogue = tiler.on_tiles(std::move(*step.epilogue)), made.rows_beside = tiler.rows_beside(made.epilogue->kernel);
   return made;
 }
 

@@ -35,6 +35,13 @@ struct TransformedPicture {
   std::int64_t square_side;
 };
 
+/// Rows of a value that the kernel on tiles reads beside the product: element (row, column) of the result is read with the element
+/// start + row * stride + column of a buffer of that kernel, of so many bytes.
+struct RowsBeside {
+  std::size_t buffer;
+  std::int64_t start, stride, size;
+};
+
 /// A pooling in bands of rows of its results: the rows of a picture that a band reads lie in a block of the thread's memory.
 struct BandedPooling {
   codegen::Pooling pooling;
@@ -56,6 +63,7 @@ struct TiledProduct {
   std::vector<ir::Dim> c_batch_strides;
   ir::Dim c_row_stride, c_offset;
   std::optional<codegen::KernelStep> epilogue;  // reads a tile of the product and stores what the step gives; else the step gives c
+  std::vector<RowsBeside> rows_beside;          // of the epilogue; empty where they are near
   std::optional<BandedPooling> pooling;         // reads what the epilogue gives, or c, and stores what the step gives
 };
 
