@@ -18,9 +18,10 @@ for part in "$@"; do
     values|bench|launches) python3 "$here/$part.py" "$pack/lib/libtenon.so" ;;
     programs|training|torch_terms|costs) TENON_CONFIG="$pack/tenon.toml" timeout 500 python3 "$here/$part.py" ;;
     cold) cache=$(mktemp -d); for process in 1 2; do TENON_CACHE=on TENON_CACHE_DIR="$cache" TENON_CONFIG="$pack/tenon.toml" python3 "$here/cold.py" || break; done ;;
-    opinfo) TENON_CONFIG="$pack/tenon.toml" TENON_TEST_DEVICE=cuda:0 python3 "$here/opinfo.py" "${OPINFO_SECONDS:-400}" ;;
-    opinfo_by_torch) TENON_CONFIG="$pack/tenon.toml" TENON_TEST_DEVICE=cuda:0 TENON_TEST_BACKEND=llvm python3 "$here/opinfo.py" "${OPINFO_SECONDS:-400}" ;;
+    opinfo) TENON_CONFIG="$pack/tenon.toml" TENON_TEST_DEVICE=cuda:0 python3 "$here/opinfo.py" "${OPINFO_SECONDS:-400}" 6 ${OPINFO_ENTRIES:-} ;;
+    opinfo_by_torch) TENON_CONFIG="$pack/tenon.toml" TENON_TEST_DEVICE=cuda:0 TENON_TEST_BACKEND=llvm python3 "$here/opinfo.py" "${OPINFO_SECONDS:-400}" 6 ${OPINFO_ENTRIES:-} ;;
     pytest) suites "$here"/../python/{devices,ops,tensors,training,modules,memory,opaque,control,breaks} ;;
+    timeline) TENON_CONFIG="$pack/tenon.toml" PYTHONPATH="$pack:$pack/python" timeout 200 python3 "$here/timeline.py" ${NETWORKS:-step} ;;
     networks) TENON_CONFIG="$pack/tenon.toml" PYTHONPATH="$pack:$pack/python" timeout 550 python3 -m tests.bench.cuda ${NETWORKS:-} ;;
     conformance) $kit --jobs "$(nproc)" | tail -n 40 ;;
     sanitizer) timeout 150 compute-sanitizer --tool memcheck --target-processes all --error-exitcode 3 $kit --jobs "$(nproc)" --time-limit 120 \

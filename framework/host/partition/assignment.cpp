@@ -68,6 +68,21 @@ std::vector<ClaimedGroup> by_device(const ir::Graph& graph, std::vector<ClaimedG
   return divided;
 }
 
+/// What the whole graph writes back into an input that both have, the offered part does too: a backend may run it last.
+void mark_updates(const ir::Graph& graph, GroupGraph& offered) {
+  std::map<ValueId, ValueId> targets;
+  for (const ir::Output& output : graph.outputs())
+    if (output.kind == ir::OutputKind::update) targets.emplace(output.value, output.target);
+  if (targets.empty()) return;
+  std::vector<ir::Output> outputs(offered.graph.outputs().begin(), offered.graph.outputs().end());
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const auto target = targets.find(offered.outputs[i]);
+    const auto input = target == targets.end() ? offered.inputs.end() : std::ranges::find(offered.inputs, target->second);
+    if (input != offered.inputs.end()) outputs[i] = {outputs[i].value, ir::OutputKind::update, offered.graph.inputs()[static_cast<std::size_t>(input - offered.inputs.begin())]};
+  }
+  offered.graph.set_outputs(std::move(outputs));
+}
+
 void ask_one(Assignment& assignment, const ir::Graph& graph, const PartitionRequest& request, std::size_t position) {
   BackendInstance& backend = *request.backends[position];
   const bool static_shapes = !backend.has(TENON_DYNAMIC_SHAPES) && !graph.symbols().empty();
@@ -82,6 +97,7 @@ void ask_one(Assignment& assignment, const ir::Graph& graph, const PartitionRequ
     answer = ask_claims(backend, graph, request.constants, request.events);
   } else {
     GroupGraph offered = GroupCutter(graph).cut(free);
+    mark_updates(graph, offered);
     if (static_shapes) offered.graph = with_sizes(offered.graph, sizes_for(offered, request.expected_sizes));
     parent_of.resize(offered.graph.node_capacity());
     for (std::size_t i = 0; i < offered.nodes.size(); ++i) parent_of[offered.graph.nodes()[i].value] = offered.nodes[i];

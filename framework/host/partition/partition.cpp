@@ -11,6 +11,7 @@
 #include "host/partition/expansion.h"
 #include "host/partition/group_graph.h"
 #include "host/partition/placement.h"
+#include "host/partition/recomputation.h"
 
 namespace tenon::host {
 namespace {
@@ -316,11 +317,21 @@ class Grouping {
   std::vector<std::uint32_t> claims_;     // by group: the claim that it is of
 };
 
+/// Where groups of devices find more to compute, their backends are asked which nodes go together now.
+void keep_less_between_groups(Assigned& assigned, const PartitionRequest& request) {
+  const auto asks_once = [](BackendInstance* b) { return b->has(TENON_ASK_ONCE); };
+  if (is_on_host(assigned.graph) || std::ranges::any_of(request.backends, asks_once)) return;
+  if (!compute_again_in_later_groups(assigned.graph, assigned.assignment, request.expected_sizes)) return;
+  assigned.assignment = unassigned(assigned.graph);
+  ask_backends(assigned.assignment, assigned.graph, request, 0, request.backends.size() - 1, false);
+}
+
 }  // namespace
 
 Partition partition(ir::Graph graph, const PartitionRequest& request) {
   check_devices(graph, request);
   Assigned assigned = assign_preferred(std::move(graph), request);
+  keep_less_between_groups(assigned, request);
   if (request.backends.size() > 1) tell_fallbacks(assigned, request);
   ask_backends(assigned.assignment, assigned.graph, request, request.backends.size() - 1, request.backends.size(), false);
   leave_to_slow(assigned);

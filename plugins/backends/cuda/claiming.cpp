@@ -2,13 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
 
+#include "core/ir/printer.h"
 #include "core/ops/catalog.h"
+#include "core/ops/view.h"
 #include "device/cards.h"
 #include "graph/levels.h"
 #include "graph/refusal.h"
+#include "late_levels.h"
 #include "run/kernels.h"
 
 namespace tenon::cuda {
@@ -16,7 +23,28 @@ namespace {
 
 using codegen::Refusal;
 
-std::optional<Refusal> refuse_node(const ir::Graph& graph, const ir::Node& node, const std::string& why_no_card, bool sizes_known) {
+/// Of one graph. Nodes that say the same of the same types have the same answer: it takes a plan to find it.
+class Refusals {
+ public:
+  explicit Refusals(const ir::Graph& graph) : graph_(graph) {}
+
+  const std::optional<Refusal>& of(const ir::Node& node) {
+    std::string key(node.op);
+    for (const ir::NamedAttribute& attribute : node.attributes) key += fmt::format(" {}={}", attribute.name, ir::print_attribute(graph_, attribute.value));
+    for (const ir::ValueId v : node.operands)
+      key += "; " + (graph_.value(v).kind == ir::ValueKind::literal ? ir::print_literal(graph_, graph_.value(v).literal) : ir::print_type(graph_, graph_.type(v)));
+    for (const ir::ValueId v : node.results) key += " -> " + ir::print_type(graph_, graph_.type(v));
+    const auto [known, fresh] = known_.try_emplace(std::move(key));
+    if (fresh) known->second = refuse_code(graph_, node);
+    return known->second;
+  }
+
+ private:
+  const ir::Graph& graph_;
+  std::unordered_map<std::string, std::optional<Refusal>> known_;
+};
+
+std::optional<Refusal> refuse_node(const ir::Graph& graph, const ir::Node& node, const std::string& why_no_card, bool sizes_known, Refusals& refusals) {
   if (!why_no_card.empty()) return Refusal{"device", why_no_card};
   const auto misplaced = [](const ir::Type& type, bool is_operand) {
     const bool there = type.device.kind == kDLCUDA || (is_operand && type.is_host_scalar());
@@ -27,22 +55,61 @@ std::optional<Refusal> refuse_node(const ir::Graph& graph, const ir::Node& node,
   if (!op || node.op == "constant") return Refusal{"op", fmt::format("{} computes nothing that the catalogue knows", node.op)};
   if (auto r = codegen::refuse_meaning(*op)) return r;
   if (!sizes_known) return Refusal{"shape", "the size of its result depends on data"};
-  return refuse_code(graph, node);
+  return refusals.of(node);
+}
+
+/// What a claim is made of, by NodeId.
+std::vector<std::optional<Refusal>> refuse_nodes(const ir::Graph& graph) {
+  codegen::Levels levels(graph);
+  Refusals refusals(graph);
+  std::vector<std::optional<Refusal>> refused(graph.node_capacity());
+  const std::string why_no_card = Cards::get().why_none();
+  for (const ir::NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    refused[id.value] = refuse_node(graph, node, why_no_card, !levels.defines_sizes(node), refusals);
+    levels.place(node, !refused[id.value]);
+  }
+  return refused;
+}
+
+/// Whether a node gives its operand's elements in the order of its indices, as a strided tensor over the same memory may.
+bool is_strided_view(const ir::Graph& graph, ir::NodeId id) {
+  if (!ops::is_view(graph, id)) return false;
+  const auto loop = ops::loop_of(graph, id);
+  return std::ranges::none_of(loop->element.instructions, [](const ops::Instruction& i) { return i.op == ops::Primitive::sub || i.op == ops::Primitive::neg; });
+}
+
+/// Copies for the sake of nodes that others run, who need none, are left to them.
+void leave_views(const ir::Graph& graph, std::vector<std::optional<Refusal>>& refused) {
+  const auto users = graph.users();
+  std::vector<bool> is_output(graph.value_capacity(), false);
+  for (const ir::Output& output : graph.outputs()) is_output[output.value.value] = true;
+  for (std::size_t i = graph.nodes().size(); i-- > 0;) {
+    const ir::NodeId id = graph.nodes()[i];
+    if (refused[id.value] || graph.node(id).results.size() != 1) continue;
+    const ir::ValueId v = graph.node(id).results[0];
+    const bool is_for_others = users[v.value].size() == 1 && !is_output[v.value] && refused[users[v.value][0].value];
+    if (is_for_others && is_strided_view(graph, id)) refused[id.value] = Refusal{"cost", "who reads it needs no copy"};
+  }
 }
 
 }  // namespace
 
 void claim_nodes(const ir::Graph& graph, Claims& claims) {
-  std::map<std::pair<int, std::int32_t>, std::vector<std::uint32_t>> groups;  // by level and card
+  auto refused = refuse_nodes(graph);
+  leave_views(graph, refused);
   codegen::Levels levels(graph);
-  const std::string why_no_card = Cards::get().why_none();
+  NodeLevels placed{std::vector<int>(graph.node_capacity(), 0), std::vector<bool>(graph.node_capacity(), false)};
   for (const ir::NodeId id : graph.nodes()) {
-    const ir::Node& node = graph.node(id);
-    const auto refusal = refuse_node(graph, node, why_no_card, !levels.defines_sizes(node));
-    const int level = levels.place(node, !refusal);
+    const auto& refusal = refused[id.value];
+    placed.level[id.value] = levels.place(graph.node(id), !refusal);
+    placed.claimed[id.value] = !refusal;
     if (refusal) claims.refuse(id.value, refusal->reason, refusal->text);
-    else groups[{level, graph.type(node.results[0]).device.index}].push_back(id.value);
   }
+  delay_nodes(graph, placed);
+  std::map<std::pair<int, std::int32_t>, std::vector<std::uint32_t>> groups;  // by level and card
+  for (const ir::NodeId id : graph.nodes())
+    if (placed.claimed[id.value]) groups[{placed.level[id.value], graph.type(graph.node(id).results[0]).device.index}].push_back(id.value);
   for (const auto& [where, nodes] : groups) claims.claim(nodes);
 }
 

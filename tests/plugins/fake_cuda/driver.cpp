@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "driver/functions.h"
@@ -51,6 +52,7 @@ constexpr CUresult kInvalid = 1, kNoBinary = 200, kNotFound = 500;
 struct State {
   std::mutex mutex;
   std::map<CUdeviceptr, std::size_t> blocks;
+  std::size_t bytes = 0, most_bytes = 0;
   std::set<CUmodule> modules;
   std::size_t launches = 0;
   std::set<CUgraph> graphs;
@@ -212,6 +214,7 @@ std::size_t fake_cuda_hazards() { return state().hazards; }
 void fake_cuda_capture(bool on) { state().capturing = on; }
 std::size_t fake_cuda_modules() { return state().modules.size(); }
 std::size_t fake_cuda_blocks() { return state().blocks.size(); }
+std::size_t fake_cuda_most_bytes() { return std::exchange(state().most_bytes, state().bytes) - state().bytes; }
 const char* fake_cuda_complaint() { return state().complaint.c_str(); }
 void fake_cuda_fail(int n, int code) {
   const std::lock_guard lock(state().mutex);
@@ -242,10 +245,12 @@ CUresult cuMemAllocAsync(CUdeviceptr* memory, std::size_t bytes, CUstream) {
   const std::lock_guard lock(state().mutex);
   if (const CUresult failed = turn()) return failed;
   *memory = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (bytes + 255) & ~std::size_t{255}));
+  state().most_bytes = std::max(state().most_bytes, state().bytes += bytes);
   return state().blocks[*memory] = bytes, kSuccess;
 }
 CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream) {
   const std::lock_guard lock(state().mutex);
+  if (const auto block = state().blocks.find(memory); block != state().blocks.end()) state().bytes -= block->second;
   if (state().blocks.erase(memory) == 0) return wrong("memory is freed that is not allocated");
   return std::free(reinterpret_cast<void*>(memory)), kSuccess;
 }

@@ -16,6 +16,8 @@ std::size_t fake_cuda_hazards();
 void fake_cuda_capture(bool on);
 /// Blocks of memory that are allocated now.
 std::size_t fake_cuda_blocks();
+/// The most bytes that were allocated at a time since this was asked last, beyond those that are now.
+std::size_t fake_cuda_most_bytes();
 /// What was wrong with the last call that failed; empty where none has.
 const char* fake_cuda_complaint();
 /// The n-th call from now on of a function that allocates, copies, loads or launches fails with that code. Negative: none does.

@@ -82,3 +82,8 @@ def test_the_gradient_of_a_picture(check, device, options):
     check.same(results[1], results[0])
     stats = tenon.stats()
     assert (stats["graph_breaks"], stats["eager_fallbacks"]) == (0, 0) and stats["backends"]["python"]["runs"] > 0, stats
+
+
+def test_a_view_goes_with_the_function_that_reads_it(by_torch):
+    by_torch(lambda x, y: x.t() @ y, (torch.randn(3, 4), torch.randn(3, 5)))
+    assert tenon.stats()["backends"]["python"]["steps"] == 1

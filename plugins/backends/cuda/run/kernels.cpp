@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <numeric>
 #include <set>
 
@@ -64,7 +65,18 @@ const ir::Node* without_meaning(const ir::Graph& graph) {
 
 /// Points of loops from which a product is worth a call of a library, and how often it reads each element then: what a kernel of this size
 /// takes is some ten microseconds, and that of a library a few, beside the ten that its call costs the host.
-constexpr double kLargeProduct = 4 * 1024 * 1024, kReads = 32;
+constexpr double kLargeProduct = 4 * 1024 * 1024, kReads = 32, kReadsOfTwo = 4;
+
+/// Whether a sum has factors that each are the same for all of some outer loop: a matrix product, whatever its shape.
+bool has_two_factors(const codegen::Kernel& kernel) {
+  if (kernel.inner.empty() || kernel.reductions.empty()) return false;
+  const auto is_reused = [&](const codegen::Operation& op) {
+    if (op.kind != codegen::OperationKind::load) return false;
+    const auto reads_along = [&](const codegen::Loop& loop) { return codegen::mentions(op.offset, loop.variable); };
+    return std::ranges::any_of(kernel.inner, reads_along) && !std::ranges::all_of(kernel.outer, reads_along);
+  };
+  return std::ranges::count_if(kernel.operations, is_reused) >= 2;
+}
 
 /// Whether a kernel goes over points far more often than there are elements: a matrix product, a convolution, as loops.
 bool is_product(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) {
@@ -72,7 +84,7 @@ bool is_product(const codegen::Kernel& kernel, const codegen::IndexAlgebra& alge
   double elements = 1;
   for (const codegen::Buffer& b : kernel.buffers)
     if (!b.row) elements += algebra.estimate(b.bytes) / static_cast<double>(size_of(b.dtype));
-  return points >= kLargeProduct && points >= kReads * elements;
+  return points >= kLargeProduct && points >= (has_two_factors(kernel) ? kReadsOfTwo : kReads) * elements;
 }
 
 /// Comments that say what the parameters of each kernel are: "// kernel0: reads 4096 bytes at 16, number, writes 4096 bytes at 4". What comes

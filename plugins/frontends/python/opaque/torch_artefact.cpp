@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/ir/buffer.h"
+#include "core/ops/view.h"
 #include "python/foreign/autocast.h"
 #include "python/opaque/planned_tensors.h"
 #include "python/opaque/python_artefact.h"
@@ -84,7 +85,7 @@ class TorchArtefact final : public PythonArtefact {
       const ir::Node& node = graph_.node(call.id);
       std::vector<Ref> operands;
       for (const ir::ValueId v : node.operands) operands.push_back(values[v.value]);
-      if (nodes_.size() == 1 && wrote_output(call, operands, args, symbols)) return;
+      if (&call == &nodes_.back() && wrote_output(call, operands, args, symbols)) return;
       std::vector<Ref> made = call.node.run(operands, symbols);
       if (made.size() != node.results.size())
         throw Failure(TENON_PLUGIN_FAILED, fmt::format("{} gave {} results instead of {}", call.node.function(), made.size(), node.results.size()));
@@ -101,6 +102,25 @@ class TorchArtefact final : public PythonArtefact {
   std::vector<Call> nodes_;
 };
 
+/// Those that torch's functions compute; a view that only the next of them reads goes with it, and needs no memory of its own.
+void claim_with_views(const ir::Graph& graph, const std::vector<ir::NodeId>& nodes, Claims& claims) {
+  const auto users = graph.users();
+  std::vector<std::vector<std::uint32_t>> groups(graph.node_capacity());  // by NodeId of the last
+  std::vector<bool> is_output(graph.value_capacity(), false);
+  for (const ir::Output& output : graph.outputs()) is_output[output.value.value] = true;
+  for (const ir::NodeId id : nodes) groups[id.value].push_back(id.value);
+  for (const ir::NodeId id : nodes) {
+    const ir::ValueId v = graph.node(id).results[0];
+    const bool goes_on = !is_output[v.value] && users[v.value].size() == 1 && !groups[users[v.value][0].value].empty() && ops::is_view(graph, id);
+    if (!goes_on) {
+      claims.claim(groups[id.value]);
+      continue;
+    }
+    auto& next = groups[users[v.value][0].value];
+    next.insert(next.begin(), groups[id.value].begin(), groups[id.value].end());
+  }
+}
+
 }  // namespace
 
 void claim_torch_nodes(const GraphView& buffer, Claims& claims) {
@@ -111,6 +131,7 @@ void claim_torch_nodes(const GraphView& buffer, Claims& claims) {
     return;
   }
   const ir::Graph graph = ir::read_buffer(buffer.bytes()).value();
+  std::vector<ir::NodeId> taken;
   for (const ir::NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
     if (node.op == "opaque" || node.op == "constant") continue;
@@ -119,10 +140,12 @@ void claim_torch_nodes(const GraphView& buffer, Claims& claims) {
       continue;
     }
     const GilHeld gil;
-    if (TorchNode::of(graph, id)) claims.claim({&id.value, 1});
+    if (TorchNode::of(graph, id)) taken.push_back(id);
     else claims.refuse(id.value, "op", "its op's entry names no function of torch that does just this");
   }
+  claim_with_views(graph, taken, claims);
 }
+
 
 std::unique_ptr<Artefact> make_torch_artefact(const GraphView& graph) { return std::make_unique<TorchArtefact>(graph); }
 

@@ -1,0 +1,94 @@
+// What lies in the card's memory between groups: products are another backend's, so that what is around them are groups of their own.
+#include "card_session.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+constexpr std::size_t kMatrix = 512 * 512 * 4;
+
+/// A session in which somebody else runs products, and gives nothing.
+class WithProducts {
+ public:
+  WithProducts() {
+    products_.behaviour.claim = [](const GraphView& graph, const TenonClaims& claims) {
+      for (NodeView node : graph.nodes())
+        if (const std::uint32_t id = node.id(); node.op() == "mm") claims.claim(claims.self, &id, 1);
+      return std::int32_t{TENON_OK};
+    };
+    products_.behaviour.execute = [](const ir::Graph&, const TenonExecuteArgs&) { return std::int32_t{TENON_OK}; };
+  }
+
+  /// Runs the graph of matrices once; gives how many lay in memory beside its inputs and outputs.
+  std::size_t matrices_of(const std::string& text) {
+    const ir::Graph graph = parse(text);
+    const TestProgram program(session_, graph, {"cuda"});
+    std::vector<void*> memory(graph.inputs().size() + graph.outputs().size());
+    for (void*& block : memory) REQUIRE(tenon_device_allocate(session_.get(), kCard, kMatrix, nullptr, &block) == TENON_OK);
+    std::vector<const void*> inputs(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(graph.inputs().size()));
+    std::vector<void*> outputs(memory.begin() + static_cast<std::ptrdiff_t>(graph.inputs().size()), memory.end());
+    for (std::size_t k = 0; k < outputs.size(); ++k)
+      if (const ir::Output& output = graph.outputs()[k]; output.kind == ir::OutputKind::update) outputs[k] = memory[graph.value(output.target).index];
+    fake_cuda_most_bytes();
+    REQUIRE(run(program, inputs, outputs) == TENON_OK);
+    const std::size_t bytes = fake_cuda_most_bytes();
+    for (void* block : memory) tenon_device_release(session_.get(), kCard, block, kMatrix, nullptr);
+    return bytes / kMatrix;
+  }
+
+ private:
+  TestBackend products_{"products", {.devices = {{kDLCUDA, -1}, {kDLCPU, 0}}}};
+  TestSession session_{{&products_}};
+};
+
+std::string graph_of(const std::string& parameters, const std::string& nodes) {
+  std::string text = "graph @g (" + parameters + ") {\n" + nodes + "}\n";
+  for (const auto& [word, type] : {std::pair<std::string, std::string>{"MATRIX", "f32[512, 512] on cuda:0"}, {"WIDE", "f64[512, 512] on cuda:0"}})
+    for (std::size_t at = 0; (at = text.find(word, at)) != text.npos;) text.replace(at, word.size(), type);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("what is computed element by element from what is kept anyway is computed again behind products") {
+  // %h lies there for the last product; its copy in f64 and what follows of it would take three matrices more.
+  CHECK(WithProducts().matrices_of(graph_of("%x: MATRIX, %w: MATRIX", R"(
+  %h: MATRIX = mm(%x, %w)
+  %d: WIDE = _to_copy(%h) {dtype = f64}
+  %s: f64[512, 1] on cuda:0 = sum(%d) {dim = [1], dtype = f64, keepdim = true}
+  %t: f32[512, 1] on cuda:0 = _to_copy(%s) {dtype = f32}
+  %c: MATRIX = sub(%h, %t)
+  %a: MATRIX = mm(%c, %w)
+  %b: MATRIX = mm(%a, %w)
+  %e: WIDE = _to_copy(%b) {dtype = f64}
+  %f: WIDE = mul(%e, %d)
+  %g: MATRIX = _to_copy(%f) {dtype = f32}
+  %i: MATRIX = mul(%g, %c)
+  %y: MATRIX = mm(%h, %i)
+  return %y
+)")) == 3);
+}
+
+TEST_CASE("what is read behind products alone is computed there") {
+  CHECK(WithProducts().matrices_of(graph_of("%x: MATRIX, %w: MATRIX, %m: MATRIX", R"(
+  %late: MATRIX = mul(%m, 0.9)
+  %later: MATRIX = exp(%late)
+  %a: MATRIX = mm(%x, %w)
+  %b: MATRIX = mm(%a, %w)
+  %c: MATRIX = mm(%b, %w)
+  %y: MATRIX = add(%c, %later)
+  return %y
+)")) == 2);
+}
+
+TEST_CASE("updates are written over their inputs by the last step, though they could be computed before") {
+  CHECK(WithProducts().matrices_of(graph_of("%x: MATRIX, %w: MATRIX, %m: MATRIX", R"(
+  %a: MATRIX = mm(%x, %w)
+  %n: MATRIX = add(%a, %m)
+  %b: MATRIX = mm(%a, %w)
+  %c: MATRIX = mm(%b, %w)
+  %y: MATRIX = neg(%c)
+  return %y, %a, update %m = %n
+)")) == 2);
+}
