@@ -168,10 +168,12 @@ bool Planner::follows_product(const Draft& draft, std::size_t step) const {
   const auto& product = steps_[step].product;
   if (!product || product->a.windows || product->b.windows) return true;
   const ProductSize size = size_of_product(algebra_, *product);
+  const auto& users = users_[graph_.node(product->node).results[0].value];
+  const bool stored = std::ranges::any_of(users, [&](NodeId user) { return std::ranges::find(draft.nodes(), user) == draft.nodes().end(); });
   const auto read = std::ranges::count_if(draft.buffers(), [&](ValueId v) {
     return v.value < graph_.value_capacity() && !draft.member(v) && 2 * algebra_.estimate(graph_.type(v).element_count()) >= size.rows * size.columns;
   });
-  return machine_.worth_following(size, static_cast<std::size_t>(read));
+  return machine_.worth_following(size, static_cast<std::size_t>(read) + (read > 0 && stored ? 1 : 0));
 }
 
 bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside) {

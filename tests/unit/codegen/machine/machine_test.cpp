@@ -1,6 +1,10 @@
 // A plan is what a machine answers: one that differs in a single answer gets another plan of the same graph.
 #include "machine/machine.h"
 
+#include <fmt/format.h>
+
+#include <string>
+
 #include "catch.h"
 #include "decisions/cpu_machine.h"
 #include "graph/planning.h"
@@ -57,4 +61,19 @@ TEST_CASE("what is a matrix product is the machine's to say", "[machine]") {
   CHECK(products(plan_of(text, machine)) == 1);
   machine.multiplies = false;
   CHECK(products(plan_of(text, machine)) == 0);
+}
+
+TEST_CASE("what reads little beside a product runs on its tiles, and what reads more, or follows a short sum, after it", "[machine]") {
+  const auto steps = [](int depth, int read, int rows) {
+    std::string text = fmt::format("graph @main (%x: f32[{0}, {1}], %y: f32[{1}, 512], %a: f32[{0}, 512], %b: f32[{0}, 512]) {{\n  %z: f32[{0}, 512] = mm(%x, %y)\n", rows, depth);
+    text += fmt::format("  %r: f32[{0}, 512] = add({1}, {2})\n", rows, read == 2 ? "%a" : "%z", read == 0 ? "%z" : "%b");
+    if (read == 2) text += fmt::format("  %s: f32[{0}, 512] = mul(%r, %z)\n", rows);
+    text += fmt::format("  return {}\n}}", read == 2 ? "%s" : "%r");
+    return plan_of(text.c_str(), llvm_backend::CpuMachine(16)).steps.size();
+  };
+  CHECK(steps(256, 0, 1024) == 1);
+  CHECK(steps(256, 1, 1024) == 1);
+  CHECK(steps(256, 2, 1024) == 2);
+  CHECK(steps(8, 1, 1024) == 2);
+  CHECK(steps(256, 2, 64) == 1);  // near enough
 }
