@@ -86,8 +86,8 @@ class Machine {
   virtual bool is_large_product(double multiplications, bool over_windows, double columns) const = 0;
   /// Whether a product runs as one and not as a loop nest.
   virtual bool worth_matrix_kernel(const ProductSize& product) const = 0;
-  /// Whether what follows a product point by point runs on its tiles where it reads so many other values as large as the result,
-  /// or writes the product as well.
+  /// Whether what follows a product point by point runs part by part as the product comes, where it reads so many other values as large as the
+  /// result, or writes the product as well.
   virtual bool worth_following(const ProductSize& product, std::size_t others) const = 0;
   /// Whether two products share blocks of rows.
   virtual bool worth_chaining(const ChainSize& chain) const = 0;
