@@ -100,8 +100,21 @@ PyTypeObject* index_iterator_type() {
   });
 }
 
+/// As reversed.__length_hint__: the object is asked for its length again.
+PyObject* items_left(PyObject* self, PyObject*) {
+  Evaluator* evaluator = current_evaluator();
+  auto* place = reinterpret_cast<Callback*>(self);
+  if (evaluator == nullptr || place->index < 0) return PyLong_FromLong(0);
+  return guarded([&] {
+    const Py_ssize_t left = place->index + 1;
+    return checked(PyLong_FromSsize_t(evaluator->operators().length(place->function) < left ? 0 : left));
+  });
+}
+
 PyTypeObject* reverse_index_iterator_type() {
+  static PyMethodDef methods[] = {{"__length_hint__", items_left, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
   return static_type<Callback>("ReverseIndexIterator", [](PyTypeObject& type) {
+    type.tp_methods = methods;
     type.tp_iter = PyObject_SelfIter;
     type.tp_iternext = next_by_index<-1>;
     type.tp_dealloc = deallocate;
