@@ -8,15 +8,13 @@ from __future__ import annotations
 import argparse
 import collections
 import copy
-import json
-import os
-import tempfile
 import warnings
 
 import torch
 from torch.testing._internal.common_modules import module_db
 
 import tenon
+from tests.libraries.processes import in_a_process
 
 leaves = torch.utils._pytree.tree_leaves
 
@@ -93,17 +91,10 @@ def samples(info, training: bool):
             yield module, (sample.forward_input.args, sample.forward_input.kwargs)
 
 
-def in_a_process(info, training: bool) -> tuple[list, int]:
-    """The judgements of an entry, as far as its process came, and the status with which that ended."""
-    with tempfile.NamedTemporaryFile("w+") as report:
-        child = os.fork()
-        if child == 0:
-            for module, given in samples(info, training):
-                print(json.dumps(judge(module, given)), file=report, flush=True)
-            os._exit(0)
-        status = os.waitpid(child, 0)[1]
-        report.seek(0)
-        return [tuple(json.loads(line)) for line in report], status
+def judgements(info, training: bool):
+    """What became of each sample of an entry."""
+    for module, given in samples(info, training):
+        yield judge(module, given)
 
 
 def main() -> int:
@@ -116,7 +107,7 @@ def main() -> int:
         if wanted and info.name not in wanted:
             continue
         for training in (False, True):
-            rows, status = in_a_process(info, training)
+            rows, status = in_a_process(lambda: judgements(info, training))
             counts = collections.Counter(kind for kind, _ in rows)
             if status:
                 counts["crash"] += 1

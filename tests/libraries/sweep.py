@@ -3,9 +3,6 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
-import os
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +12,7 @@ import torch
 import tenon
 from tests.libraries.__main__ import error_of, tensors_of
 from tests.libraries.models import FAMILIES, torchvision_operators
+from tests.libraries.processes import in_a_process
 
 Case = tuple[torch.nn.Module, tuple, dict]
 MODES = ("plain", "freeze", "train")
@@ -101,26 +99,20 @@ def judge(case: Case, mode: str) -> dict[str, Any]:
             "error": worst, "peak": memory["peak_bytes"] / max(1, memory["unfused_peak_bytes"])}
 
 
-def in_a_process(library: str, name: str, modes: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What each mode gave; a process that dies is told as such."""
-    with tempfile.NamedTemporaryFile("w+") as report:
-        child = os.fork()
-        if child == 0:
-            warnings.simplefilter("ignore")
-            torch.manual_seed(0)
-            case = CASES.get(library, known_case(library))(name)
-            for mode in modes:
-                try:
-                    row = judge(case, mode)
-                except Exception as error:  # noqa: BLE001: the table goes on
-                    row = {"failed": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
-                print(json.dumps([mode, row]), file=report, flush=True)
-            os._exit(0)
-        status = os.waitpid(child, 0)[1]
-        report.seek(0)
-        yield from (tuple(json.loads(row)) for row in report)
-        if status:
-            yield "", {"failed": f"the process ended with the status {status}"}
+def why_failed(error: Exception) -> dict[str, str]:
+    return {"failed": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
+
+
+def rows_of(library: str, name: str, modes: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What each mode gave."""
+    warnings.simplefilter("ignore")
+    torch.manual_seed(0)
+    case = CASES.get(library, known_case(library))(name)
+    for mode in modes:
+        try:
+            yield mode, judge(case, mode)
+        except Exception as error:  # noqa: BLE001: the table goes on
+            yield mode, why_failed(error)
 
 
 def is_fine(row: dict[str, Any]) -> bool:
@@ -151,7 +143,10 @@ def main() -> int:
     bad = 0
     print(HEADER)
     for name in names:
-        for mode, row in in_a_process(options.library, name, options.modes.split(",")):
+        rows, status = in_a_process(lambda name=name: rows_of(options.library, name, options.modes.split(",")))
+        if status:
+            rows.append(("", {"failed": f"the process ended with the status {status}"}))
+        for mode, row in rows:
             bad += not is_fine(row)
             print(line(options.library, name, mode, row), flush=True)
     return 1 if bad else 0

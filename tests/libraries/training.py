@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import argparse
 import copy
-import json
-import os
 import statistics
-import tempfile
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -23,7 +21,8 @@ import tenon
 from tests.libraries import programs
 from tests.libraries.__main__ import tensors_of
 from tests.libraries.models import FAMILIES
-from tests.libraries.sweep import CASES, Case, known_case, prepared
+from tests.libraries.processes import in_a_process
+from tests.libraries.sweep import CASES, Case, known_case, prepared, why_failed
 
 CASES_IN_TRAINING = {**CASES, "programs": programs.case}
 NAMES = {**{family: lambda family=family: [name for name, *_ in FAMILIES[family]()] for family in FAMILIES}, "programs": lambda: list(programs.PROGRAMS)}
@@ -107,22 +106,19 @@ def judge(case: Case, level: str) -> dict[str, Any]:
             "ms": {way: min(values) for way, values in ms.items()}}
 
 
-def in_a_process(family: str, name: str, level: str, seed: int) -> dict[str, Any]:
-    """What one level gave; a process that dies is told as such."""
-    with tempfile.NamedTemporaryFile("w+") as report:
-        child = os.fork()
-        if child == 0:
-            warnings.simplefilter("ignore")
-            torch.manual_seed(seed)
-            try:
-                row = judge(CASES_IN_TRAINING.get(family, known_case(family))(name), level)
-            except Exception as error:  # noqa: BLE001: the table goes on
-                row = {"failed": f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"}
-            print(json.dumps(row), file=report, flush=True)
-            os._exit(0)
-        status = os.waitpid(child, 0)[1]
-        report.seek(0)
-        return {"failed": f"the process ended with the status {status}"} if status else json.loads(report.read())
+def row_of(family: str, name: str, level: str, seed: int) -> dict[str, Any]:
+    """What one level gave in a process of its own; one that dies is told as such."""
+
+    def judged() -> Iterator[dict[str, Any]]:
+        warnings.simplefilter("ignore")
+        torch.manual_seed(seed)
+        try:
+            yield judge(CASES_IN_TRAINING.get(family, known_case(family))(name), level)
+        except Exception as error:  # noqa: BLE001: the table goes on
+            yield why_failed(error)
+
+    rows, status = in_a_process(judged)
+    return {"failed": f"the process ended with the status {status}"} if status else rows[0]
 
 
 def over_seeds(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -161,7 +157,7 @@ def main() -> int:
     print(HEADER)
     for name in options.names or NAMES[options.family]():
         for level in options.levels.split(","):
-            row = over_seeds([in_a_process(options.family, name, level, seed) for seed in range(options.seeds)])
+            row = over_seeds([row_of(options.family, name, level, seed) for seed in range(options.seeds)])
             bad += not is_fine(row)
             print(line(options.family, name, level, row), flush=True)
     return 1 if bad else 0

@@ -27,7 +27,7 @@ bool begins(const ir::Graph& graph, ValueId shorter, ValueId longer) {
 std::optional<ValueId> longest_with(const ir::Graph& graph, ValueId shorter, std::span<const ValueId> concatenations) {
   std::optional<ValueId> longest;
   for (ValueId v : concatenations)
-    if (begins(graph, longest.value_or(shorter), v) && begins(graph, shorter, v)) longest = v;
+    if (begins(graph, longest.value_or(shorter), v)) longest = v;  // then it begins with `shorter`, too
   return longest;
 }
 

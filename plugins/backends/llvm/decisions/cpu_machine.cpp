@@ -64,10 +64,11 @@ constexpr double kChainedBlock = 256 * 1024, kFewestChainedRows = 12, kChainedWi
 
 /// Elements of a product's rows that are pooled together, and the most that the first of them may need; and of the least product for it.
 constexpr std::int64_t kPooledBlock = 64 * 1024, kLargestPooledBlock = 256 * 1024;
-// Elements of a result beside which other values are near, and of a sum that is short (Zen 5: p -= lr * g for 576 x 1024 weights takes a product
-// of depth 64 0.1 ms more and one of depth 2 0.5 ms more; alone 0.2 ms).
-constexpr double kNearResult = 64 * 1024, kShallowProduct = 16;
 constexpr double kPooledProduct = 512 * 1024;
+
+/// Elements of a result beside which other values are near, and of a sum that is short (an EPYC with AVX2, one thread: p -= lr * g for 576 x 1024
+/// weights takes a product of depth 64 0.1 ms more and one of depth 2 0.5 ms more; alone 0.2 ms).
+constexpr double kNearResult = 64 * 1024, kShallowProduct = 16;
 
 /// Pixels and channels from which transforming a convolution pays.
 constexpr double kTransformedPixels = 128, kTransformedChannels = 24;

@@ -132,17 +132,19 @@ class ProductTiler {
   /// of it is near. After `on_tiles`.
   std::vector<RowsBeside> rows_beside(const Kernel& kernel) const {
     constexpr std::int64_t kNear = 256 * 1024;
+    const Dim elements = product_.row_count() * product_.column_count();
+    if (!elements.is_constant()) return {};
     std::vector<RowsBeside> found;
-    std::int64_t bytes = 0;
+    std::int64_t bytes_of_place = 0;
     for (const Operation& op : kernel.operations) {
       if (op.kind != OperationKind::load || op.payload + 1 == kernel.buffers.size()) continue;
       const auto rows = rows_at(op.offset);
-      if (!rows || !product_.row_count().is_constant() || !product_.column_count().is_constant()) continue;
+      if (!rows) continue;
       const auto size = static_cast<std::int64_t>(size_of(kernel.buffers[op.payload].dtype));
       found.push_back({op.payload, rows->first, rows->second, size});
-      bytes += product_.row_count().constant() * product_.column_count().constant() * size;
+      bytes_of_place += size;
     }
-    return bytes > kNear ? found : std::vector<RowsBeside>();
+    return elements.constant() * bytes_of_place > kNear ? found : std::vector<RowsBeside>();
   }
 
  private:

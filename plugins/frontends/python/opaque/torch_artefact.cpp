@@ -146,7 +146,6 @@ void claim_torch_nodes(const GraphView& buffer, Claims& claims) {
   claim_with_views(graph, taken, claims);
 }
 
-
 std::unique_ptr<Artefact> make_torch_artefact(const GraphView& graph) { return std::make_unique<TorchArtefact>(graph); }
 
 }  // namespace tenon::python
