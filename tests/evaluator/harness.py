@@ -13,19 +13,16 @@ import pytest
 
 
 def _load():
-    places = [os.environ.get("TENON_EVALUATOR_PROBE", "")]
-    root = pathlib.Path(__file__).parents[2]
-    places += [str(p) for p in (root / "build").glob(f"probe{sys.version_info[0]}{sys.version_info[1]}")]
-    places += [str(p) for p in (root / "build").glob("**/evaluator_probe*.so")]
-    for place in map(pathlib.Path, filter(None, places)):
-        for file in [place] if place.is_file() else place.glob("evaluator_probe*.so"):
-            if f"-{sys.version_info[0]}{sys.version_info[1]}-" not in file.name:
-                continue
-            spec = importlib.util.spec_from_file_location("evaluator_probe", file)
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-            return module
-    pytest.skip("the evaluator probe is not built for this Python", allow_module_level=True)
+    """The module of TENON_BUILD, or the one built last, for this Python."""
+    folder = pathlib.Path(os.environ.get("TENON_BUILD", pathlib.Path(__file__).parents[2] / "build"))
+    pattern = f"**/probe/evaluator_probe.cpython-{sys.version_info[0]}{sys.version_info[1]}-*.so"
+    files = sorted(folder.glob(pattern), key=lambda file: file.stat().st_mtime)
+    if not files:
+        pytest.skip("the target evaluator_probe is not built for this Python", allow_module_level=True)
+    spec = importlib.util.spec_from_file_location("evaluator_probe", files[-1])
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 probe = _load()
