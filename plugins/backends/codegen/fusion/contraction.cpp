@@ -230,7 +230,8 @@ ProductSize size_of_product(const IndexAlgebra& algebra, const Product& product)
           .depth = estimated_points(algebra, product.summed),
           .is_repeated = !product.batch.empty(),
           .is_dot = rows == Dim(1) && columns == Dim(1),
-          .writes_operand = product.a.is_computed() || product.b.is_computed()};
+          .writes_operand = product.a.is_computed() || product.b.is_computed(),
+          .over_windows = product.a.windows || product.b.windows};
 }
 
 }  // namespace tenon::codegen

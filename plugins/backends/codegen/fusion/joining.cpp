@@ -163,10 +163,10 @@ std::optional<Planner::Reshaped> Planner::reshaped(std::span<const Loop> loops, 
   return Reshaped{std::move(index), l};
 }
 
-/// Whether a draft may follow the matrix product of a step, if there is one. Products over windows have longer runs.
+/// Whether a draft may follow the matrix product of a step, if there is one. Rows of a convolution's result are pixels, and lie side by side.
 bool Planner::follows_product(const Draft& draft, std::size_t step) const {
   const auto& product = steps_[step].product;
-  if (!product || product->a.windows || product->b.windows) return true;
+  if (!product || product->a.windows) return true;
   const ProductSize size = size_of_product(algebra_, *product);
   const auto& users = users_[graph_.node(product->node).results[0].value];
   const bool stored = std::ranges::any_of(users, [&](NodeId user) { return std::ranges::find(draft.nodes(), user) == draft.nodes().end(); });

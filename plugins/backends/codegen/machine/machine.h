@@ -37,6 +37,7 @@ struct ProductSize {
   bool is_repeated;     // over batch loops
   bool is_dot;          // one row and one column
   bool writes_operand;  // one operand is written for it
+  bool over_windows;    // some operand lies in runs of a picture
 };
 
 /// Two products with a kernel over whole rows between them, in estimates.

@@ -28,12 +28,12 @@ class LeftOperand {
   /// Writes its rows to memory; `each` runs a body over the parts of a range of tasks.
   template <class Each>
   T* pack(Scratch& memory, Each each) const {
-    constexpr std::int64_t kBlock = 16;
+    const std::int64_t block = is_transposed() ? 64 : 16;
     T* packed = static_cast<T*>(memory.take(static_cast<std::size_t>(p_.m * row_stride()) * sizeof(T)));
-    each((p_.m + kBlock - 1) / kBlock, [&](std::int64_t low, std::int64_t high) {
-      const std::int64_t first = low * kBlock, last = std::min(p_.m, high * kBlock);
+    each((p_.m + block - 1) / block, [&](std::int64_t low, std::int64_t high) {
+      const std::int64_t first = low * block, last = std::min(p_.m, high * block);
       if (!p_.a) p_.kernels->pack_rows({first, last - first, 0, 0, 0, p_.steps}, packed + first * depth_);
-      else for (std::int64_t i = first; i < last; i += kBlock) copy_rows(i, std::min(last, i + kBlock), packed);
+      else for (std::int64_t i = first; i < last; i += block) copy_rows(i, std::min(last, i + block), packed);
     });
     return packed;
   }
@@ -45,6 +45,9 @@ class LeftOperand {
     return p_.a_row >= kPage && p_.a_row % kPage == 0 && read_again_;
   }
 
+  /// True when the elements of a column lie side by side: those of many rows are then read together, or each line of a page would be far from the last.
+  bool is_transposed() const { return p_.a_row == 1 && p_.a_column != 1; }
+
   void copy_rows(std::int64_t first, std::int64_t last, T* packed) const {
     const T* from = static_cast<const T*>(p_.a);
     const std::int64_t stride = row_stride();
@@ -52,10 +55,10 @@ class LeftOperand {
       for (std::int64_t i = first; i < last; ++i) std::memcpy(packed + i * stride, from + i * p_.a_row, static_cast<std::size_t>(depth_) * sizeof(T));
       return;
     }
-    const std::int64_t lanes = kernel_.transposed_rows, transposed = p_.a_row == 1 && (last - first) % lanes == 0 ? depth_ / lanes * lanes : 0;
-    for (std::int64_t k = 0; k < transposed; k += lanes) kernel_.transposition(from + first + k * p_.a_column, p_.a_column, packed + first * stride + k, stride, last - first);
-    for (std::int64_t k = transposed; k < depth_; ++k)
-      for (std::int64_t i = first; i < last; ++i) packed[i * stride + k] = from[i * p_.a_row + k * p_.a_column];
+    const std::int64_t lanes = kernel_.transposed_rows, rows = is_transposed() ? (last - first) / lanes * lanes : 0, transposed = rows > 0 ? depth_ / lanes * lanes : 0;
+    for (std::int64_t k = 0; k < transposed; k += lanes) kernel_.transposition(from + first + k * p_.a_column, p_.a_column, packed + first * stride + k, stride, rows);
+    for (std::int64_t k = 0; k < depth_; ++k)
+      for (std::int64_t i = k < transposed ? first + rows : first; i < last; ++i) packed[i * stride + k] = from[i * p_.a_row + k * p_.a_column];
   }
 
   const MatrixKernel& kernel_;

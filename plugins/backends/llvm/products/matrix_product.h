@@ -120,6 +120,8 @@ struct MatrixKernel {
 /// it lies: packing costs more.
 inline constexpr std::int64_t kDotRows = 48, kFewRows = 12;
 static_assert(kFewRows <= kDotRows);
+/// Bytes of a tile's row with AVX-512. One with AVX2 is a line of the cache.
+inline constexpr std::int64_t kWideRow = 256;
 /// The most rows of a register tile.
 inline constexpr int kMostRows = 12;
 /// The most elements of the sum that one pass takes.

@@ -24,7 +24,7 @@ namespace tenon::llvm_backend {
 /// so many. Libraries add up fewer of a convolution at a time than of a matrix. Longer passes load and store the tile less often; as long
 /// as a panel's rows of them stay in a cache that feeds the multiplications: the first level where a row is 64 bytes (AVX2), the second
 /// where it is 256 (AVX-512).
-inline constexpr std::int64_t kPassDepth = 256, kWidePassDepth = 384, kWideRow = 256;
+inline constexpr std::int64_t kPassDepth = 256, kWidePassDepth = 384;
 /// Rows of the result between two calls of the kernel that finishes them: with a tile's columns they stay in the first-level cache.
 /// Elements of the left operand that are multiplied with a group of panels before the next ones: half a second-level cache.
 inline constexpr std::int64_t kCachedElements = 128 * 1024;
@@ -33,6 +33,9 @@ inline constexpr std::int64_t kReadAgain = 512 * 1024;
 /// Panels that a thread packs at once, when there are many, and the elements that they should not exceed.
 inline constexpr std::int64_t kPanelGroup = 4;
 inline constexpr std::int64_t kGroupElements = 256 * 1024;
+/// Passes over a long sum that rows of the left operand stay in cache for, where a tile's row is a line of the cache: a block of whole rows would not, and
+/// is read again for every panel.
+inline constexpr std::int64_t kPassesOfSlab = 2;
 /// Steps of the sum that one dot product takes.
 inline constexpr std::int64_t kDotDepth = 4096;
 /// Rows of the pieces in which the last panels are shared out.
@@ -199,9 +202,10 @@ class Multiplier {
   /// Each thread packs the panels that it multiplies with all rows; a group of them shares what is read of the left operand. Threads
   /// share the rows of the last panels, one a thread: those are packed first, and wait for memory, as nothing is multiplied meanwhile.
   void over_panels(std::int64_t threads) {
-    const std::int64_t fitting = std::clamp<std::int64_t>(kGroupElements / std::max<std::int64_t>(1, panel_elements()), 1, kPanelGroup);
+    const std::int64_t most = in_slabs() ? panels() : kPanelGroup;
+    const std::int64_t fitting = std::clamp<std::int64_t>(kGroupElements / std::max<std::int64_t>(1, in_slabs() ? slab_depth() * width_ : panel_elements()), 1, most);
     const std::int64_t group = std::clamp<std::int64_t>(panels() / (2 * threads), 1, fitting);
-    const std::int64_t shared = threads > 1 && p_.m >= 2 * kPieceRows ? std::min(panels() / 2, threads) : 0, whole = panels() - shared;
+    const std::int64_t shared = threads > 1 && p_.m >= 2 * kPieceRows && !in_slabs() ? std::min(panels() / 2, threads) : 0, whole = panels() - shared;
     Scratch memory;
     const T* packed = shared ? packed_from(whole, memory) : nullptr;
     const std::int64_t pieces = (p_.m + kPieceRows - 1) / kPieceRows;
@@ -219,8 +223,40 @@ class Multiplier {
   void all_rows(std::int64_t first, std::int64_t last) const {
     Scratch memory;
     if (kept_) return blocks(first, last, static_cast<const T*>(kept_.get()) + first * panel_elements(), 0, p_.m);
+    if (in_slabs()) return slabs(first, last);
     T* packed = static_cast<T*>(memory.take(static_cast<std::size_t>((last - first) * panel_elements()) * sizeof(T)));
     blocks(first, last, packed, 0, p_.m, packs() ? packed : nullptr);
+  }
+
+  /// Whether the left operand's part of a block of rows would not stay in cache.
+  bool in_slabs() const { return packs() && p_.step_depth == 1 && width_ * static_cast<std::int64_t>(sizeof(T)) < kWideRow && p_.m > kFinishedRows && depth_ * kFinishedRows > kCachedElements; }
+  std::int64_t slab_depth() const { return kPassesOfSlab * pass_; }
+
+  /// Multiplies panels with all rows, a slab of the sum after the other.
+  void slabs(std::int64_t first, std::int64_t last) const {
+    Scratch memory, sums_memory;
+    const std::int64_t slab = slab_depth(), rows = std::max(kFinishedRows, kCachedElements / 2 / slab / kFinishedRows * kFinishedRows);
+    T* const packed = static_cast<T*>(memory.take(static_cast<std::size_t>((last - first) * slab * width_) * sizeof(T)));
+    T* const sums = c_ ? nullptr : static_cast<T*>(sums_memory.take(static_cast<std::size_t>((last - first) * p_.m * width_) * sizeof(T)));
+    Multiplier part(*this);
+    for (std::int64_t k = 0; k < depth_; k += slab) {
+      part.a_ = a_ + k, part.depth_ = std::min(slab, depth_ - k), part.adds_ = k > 0;
+      for (std::int64_t panel = first; panel < last; ++panel) panels_.pack_steps(panel, k, part.depth_, packed + (panel - first) * slab * width_);
+      for (std::int64_t row = 0; row < p_.m; row += rows)
+        for (std::int64_t panel = first; panel < last; ++panel)
+          part.add_slab(panel, packed + (panel - first) * slab * width_, row, std::min(p_.m, row + rows), sums ? sums + (panel - first) * p_.m * width_ : nullptr);
+    }
+    for (std::int64_t panel = first; sums && panel < last; ++panel)
+      for (std::int64_t row = 0; row < p_.m; row += kFinishedRows)
+        finishing_->finish({row, std::min(kFinishedRows, p_.m - row), panel * width_, std::min(width_, p_.n - panel * width_), 0, p_.steps}, sums + ((panel - first) * p_.m + row) * width_);
+  }
+
+  /// Adds rows of a panel's product to the result, or to the sums of the panel.
+  void add_slab(std::int64_t panel, const T* packed, std::int64_t row, std::int64_t end, T* sums) const {
+    const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
+    Ahead nothing;
+    if (sums) product(packed, width_, nullptr, row, end, sums + row * width_, width_, kernel_.variant(columns).width, nothing);
+    else product(packed, width_, nullptr, row, end, c_ + row * p_.c_row + column, p_.c_row, columns, nothing);
   }
 
   /// The panels from `first` on, packed.

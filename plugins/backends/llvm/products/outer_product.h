@@ -3,7 +3,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <span>
 #include <vector>
 
 #include "launch/scratch.h"
@@ -18,6 +20,11 @@ inline constexpr std::int64_t kOuterRows = 96;
 inline constexpr std::int64_t kPlacesOfPart = 1024, kEnoughTasks = 16;
 /// The most elements that partial sums of all parts have.
 inline constexpr std::int64_t kPartialSums = 2 * 1024 * 1024;
+/// Tiles of rows that read operands where they lie: more read copies of them, where a run is a line of the cache or less. Pixels are often a power of two
+/// apart, and their lines then crowd into few sets of the first-level cache, which holds none of them until the next tile.
+inline constexpr std::int64_t kFewTiles = 2;
+/// Elements of the sums of several panels that a task adds up where it copies: half a second-level cache.
+inline constexpr std::int64_t kSumsOfTask = 64 * 1024;
 
 template <class T>
 class OuterProduct {
@@ -26,10 +33,13 @@ class OuterProduct {
       : host_(host), kernel_(kernel), p_(p), runs_(*p.runs), parallel_(parallel), width_(kernel.tile.columns), height_(kernel.tile.rows), places_(p.steps * p.step_depth),
         taps_(static_cast<std::int64_t>(runs_.of_taps.size())), run_(static_cast<std::int64_t>(runs_.of_run.size())), panels_((run_ + width_ - 1) / width_),
         blocks_((p.m + kOuterRows - 1) / kOuterRows) {
-    if (p_.m == 0) return;
+    if (p_.m == 0 || p_.n == 0) return;
     rows_ = ((p_.m + blocks_ - 1) / blocks_ + height_ - 1) / height_ * height_;
     blocks_ = (p_.m + rows_ - 1) / rows_;
-    const std::int64_t tasks = blocks_ * panels_, most = kPartialSums / std::max<std::int64_t>(1, tasks * sums());
+    copies_ = width_ * static_cast<std::int64_t>(sizeof(T)) < kWideRow && rows_ > kFewTiles * height_;
+    together_ = copies_ ? std::clamp<std::int64_t>(kSumsOfTask / sums(), 1, panels_) : 1;
+    groups_ = (panels_ + together_ - 1) / together_;
+    const std::int64_t tasks = blocks_ * groups_, most = kPartialSums / std::max<std::int64_t>(1, blocks_ * panels_ * sums());
     parts_ = std::clamp<std::int64_t>(std::min({kEnoughTasks / tasks, places_ / kPlacesOfPart, most}), 1, kEnoughTasks);
   }
 
@@ -37,29 +47,30 @@ class OuterProduct {
     if (p_.m == 0 || p_.n == 0) return;
     find_columns();
     if (parts_ == 1) {
-      return each(blocks_ * panels_, [&](std::int64_t task) {
+      return each(blocks_ * groups_, [&](std::int64_t task) {
         Scratch memory;
-        T* const own = static_cast<T*>(memory.take(static_cast<std::size_t>(sums()) * sizeof(T)));
+        T* const own = static_cast<T*>(memory.take(static_cast<std::size_t>(together_ * sums()) * sizeof(T)));
         add_up(task, 0, places_, own);
-        const std::int64_t row = task / panels_ * rows_;
-        finish(task % panels_, own, row, std::min(p_.m, row + rows_));
+        const std::int64_t row = task / groups_ * rows_, first = task % groups_ * together_;
+        for (std::int64_t panel = first; panel < std::min(panels_, first + together_); ++panel) finish(panel, own + (panel - first) * sums(), row, std::min(p_.m, row + rows_));
       });
     }
     Scratch memory;
-    T* const all = static_cast<T*>(memory.take(static_cast<std::size_t>(parts_ * blocks_ * panels_ * sums()) * sizeof(T)));
-    each(parts_ * blocks_ * panels_, [&](std::int64_t number) {
+    const std::int64_t task_sums = together_ * sums();
+    T* const all = static_cast<T*>(memory.take(static_cast<std::size_t>(parts_ * blocks_ * groups_ * task_sums) * sizeof(T)));
+    each(parts_ * blocks_ * groups_, [&](std::int64_t number) {
       const std::int64_t part = number % parts_;
-      add_up(number / parts_, places_ * part / parts_, places_ * (part + 1) / parts_, all + number * sums());
+      add_up(number / parts_, places_ * part / parts_, places_ * (part + 1) / parts_, all + number * task_sums);
     });
-    const std::int64_t groups = (rows_ + kMergedRows - 1) / kMergedRows;
-    each(blocks_ * panels_ * groups, [&](std::int64_t number) { merge(number / groups, number % groups * kMergedRows, all); });
+    const std::int64_t pieces = (rows_ + kMergedRows - 1) / kMergedRows;
+    each(blocks_ * panels_ * pieces, [&](std::int64_t number) { merge(number / pieces / panels_, number / pieces % panels_, number % pieces * kMergedRows, all); });
   }
 
  private:
   /// Rows whose parts are added up and finished together.
   static constexpr std::int64_t kMergedRows = 12;
 
-  /// Elements of the sums of one task: for each tap a block of rows as wide as a tile.
+  /// Elements of the sums of one panel and block: for each tap a block of rows as wide as a tile.
   std::int64_t sums() const { return taps_ * rows_ * width_; }
 
   template <class Body>
@@ -87,21 +98,58 @@ class OuterProduct {
     }
   }
 
-  /// Adds up places [first, end) of a block of rows and a panel: some at a time, which stay in the first-level cache for all rows.
+  /// Adds up places [first, end) of a block of rows and a group of panels: some at a time, which stay in the first-level cache for all rows.
   void add_up(std::int64_t task, std::int64_t first, std::int64_t end, T* sums) const {
-    const std::int64_t row = task / panels_ * rows_, rows = std::min(rows_, p_.m - row), column = task % panels_ * width_, columns = std::min(width_, run_ - column);
-    const auto [kernel, height] = kernel_for(columns);
-    const T *const a = static_cast<const T*>(p_.a) + row, *const b = static_cast<const T*>(p_.b) + column;
+    const std::int64_t row = task / groups_ * rows_, rows = std::min(rows_, p_.m - row), panel = task % groups_ * together_;
+    const T* const a = static_cast<const T*>(p_.a) + row;
     std::vector<std::int64_t> table(static_cast<std::size_t>(taps_ * kPlacesOfTable));
-    std::vector<OuterStep> steps(static_cast<std::size_t>(kPlacesOfTable));
+    Scratch memory;
+    T* const own = copies_ ? static_cast<T*>(memory.take(static_cast<std::size_t>(kPlacesOfTable * (rows_ + width_)) * sizeof(T))) : nullptr;
     for (std::int64_t k = first; k == first || k < end; k += kPlacesOfTable) {
       const std::int64_t count = std::min(kPlacesOfTable, end - k);
       for (std::int64_t i = 0; i < count; i += kPlacedTogether) p_.kernels->place_columns({k + i, std::min(kPlacedTogether, count - i), 0, 0, 0, taps_}, table.data() + i);
-      for (std::int64_t t = 0; t < taps_; ++t) {
-        const std::int64_t found = steps_of(table.data() + t * kPlacesOfTable, k, count, steps.data());
-        T* const c = sums + t * rows_ * width_;
-        for (std::int64_t r = 0; r < rows; r += height) kernel(steps.data(), found, a + r, c + r * width_, width_, b, 0, std::min(height, rows - r), columns, added_if(k > first));
-      }
+      const T* from = a + k * p_.a_column;
+      if (copies_) copy_rows(from, rows, count, own), from = own;
+      for (std::int64_t q = panel; q < std::min(panels_, panel + together_); ++q)
+        add_places(q, {from, rows, count}, table.data(), sums + (q - panel) * this->sums(), added_if(k > first), copies_ ? own + kPlacesOfTable * rows_ : nullptr);
+    }
+  }
+
+  /// Rows of the left operand at some places.
+  struct Rows {
+    const T* a;
+    std::int64_t rows, places;
+  };
+
+  /// Adds up some places of a panel, whose runs are copied to `copy` where that pays.
+  void add_places(std::int64_t panel, const Rows& of, const std::int64_t* table, T* sums, Before before, T* copy) const {
+    const std::int64_t column = panel * width_, columns = std::min(width_, run_ - column);
+    const auto [kernel, height] = kernel_for(columns);
+    const T* const all_b = static_cast<const T*>(p_.b) + column;
+    std::array<OuterStep, kPlacesOfTable> steps;
+    for (std::int64_t t = 0; t < taps_; ++t) {
+      const std::int64_t found = steps_of(table + t * kPlacesOfTable, copies_ ? rows_ : p_.a_column, of.places, steps.data());
+      const T* b = all_b;
+      if (copies_) copy_runs(all_b, columns, std::span(steps).first(static_cast<std::size_t>(found)), copy), b = copy;
+      T* const c = sums + t * rows_ * width_;
+      for (std::int64_t r = 0; r < of.rows; r += height) kernel(steps.data(), found, of.a + r, c + r * width_, width_, b, 0, std::min(height, of.rows - r), columns, before);
+    }
+  }
+
+  /// Copies rows of some places side by side.
+  void copy_rows(const T* a, std::int64_t rows, std::int64_t count, T* to) const {
+    for (std::int64_t i = 0; i < count; ++i) std::memcpy(to + i * rows_, a + i * p_.a_column, static_cast<std::size_t>(rows) * sizeof(T));
+  }
+
+  /// Copies the runs of steps side by side, and has the steps take them from there.
+  void copy_runs(const T* b, std::int64_t columns, std::span<OuterStep> steps, T* to) const {
+    constexpr std::int64_t kChunk = 32 / sizeof(T);
+    std::int64_t at = 0;
+    for (OuterStep& step : steps) {
+      std::int64_t j = 0;
+      for (; j + kChunk <= columns; j += kChunk) std::memcpy(to + at + j, b + step.b + j, kChunk * sizeof(T));
+      for (; j < columns; ++j) to[at + j] = b[step.b + j];
+      step.b = at, at += width_;
     }
   }
 
@@ -115,28 +163,29 @@ class OuterProduct {
     return {kernel_.outer, height_};
   }
 
-  /// The places that are not masked.
-  std::int64_t steps_of(const std::int64_t* table, std::int64_t first, std::int64_t count, OuterStep* steps) const {
+  /// The places that are not masked, whose rows of the left operand lie so far apart.
+  static std::int64_t steps_of(const std::int64_t* table, std::int64_t apart, std::int64_t count, OuterStep* steps) {
     std::int64_t found = 0;
     for (std::int64_t i = 0; i < count; ++i) {
-      steps[found] = {(first + i) * p_.a_column, table[i]};
+      steps[found] = {i * apart, table[i]};
       found += table[i] >= 0;
     }
     return found;
   }
 
-  /// Adds the sums of all parts of some rows to those of the first part, in the order of the parts, and finishes them.
-  void merge(std::int64_t task, std::int64_t row, T* all) const {
-    const std::int64_t first = task / panels_ * rows_, end = std::min({p_.m - first, rows_, row + kMergedRows});
+  /// Adds the sums of all parts of some rows of a block and panel to those of the first part, in the order of the parts, and finishes them.
+  void merge(std::int64_t block, std::int64_t panel, std::int64_t row, T* all) const {
+    const std::int64_t first = block * rows_, end = std::min({p_.m - first, rows_, row + kMergedRows});
     if (row >= end) return;
-    T* const into = all + task * parts_ * sums();
+    const std::int64_t task_sums = together_ * sums();
+    T* const into = all + (block * groups_ + panel / together_) * parts_ * task_sums + panel % together_ * sums();
     for (std::int64_t part = 1; part < parts_; ++part)
       for (std::int64_t t = 0; t < taps_; ++t) {
         T* const to = into + (t * rows_ + row) * width_;
-        const T* const from = to + part * sums();
+        const T* const from = to + part * task_sums;
         for (std::int64_t i = 0; i < (end - row) * width_; ++i) to[i] += from[i];
       }
-    finish(task % panels_, into + row * width_, first + row, first + end);
+    finish(panel, into + row * width_, first + row, first + end);
   }
 
   /// Gives rows [row, end) of the columns of a panel to the result, or to the kernel that finishes tiles.
@@ -172,8 +221,9 @@ class OuterProduct {
   const MatrixKernel& kernel_;
   const MatrixProduct& p_;
   const RunsOfColumns& runs_;
-  bool parallel_;
+  bool parallel_, copies_ = false;  // of what is multiplied
   std::int64_t width_, height_, places_, taps_, run_, panels_, blocks_, rows_ = 0, parts_ = 1;
+  std::int64_t together_ = 1, groups_ = 1;  // panels of a task, and groups of so many
   std::vector<std::vector<Stretch>> columns_;  // by panel
 };
 

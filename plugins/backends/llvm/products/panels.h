@@ -44,6 +44,20 @@ class Panels {
     else pack_steps(panel, 0, p_.steps, packed);
   }
 
+  /// Writes the rows of the panel from `step` on; columns past the last one are zero.
+  void pack_steps(std::int64_t panel, std::int64_t step, std::int64_t steps, T* packed) const {
+    const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
+    const std::int64_t first = step * p_.step_depth, depth = steps * p_.step_depth;
+    if (columns < width_) std::fill(packed, packed + depth * width_, T{0});
+    if (!p_.b) return p_.kernels->pack_columns({0, 0, column, columns, step, steps}, packed);
+    const T* from = static_cast<const T*>(p_.b) + column * p_.b_column + first * p_.b_row;
+    if (lies_transposed()) return transpose(from, columns, depth, packed);
+    for (std::int64_t k = 0; k < depth; ++k) {
+      if (p_.b_column == 1) std::memcpy(packed + k * width_, from + k * p_.b_row, static_cast<std::size_t>(columns) * sizeof(T));
+      else for (std::int64_t j = 0; j < columns; ++j) packed[k * width_ + j] = from[j * p_.b_column + k * p_.b_row];
+    }
+  }
+
   /// Packs all panels from `first` on, one after the other; `each` runs a body over the parts of a range of tasks.
   template <class Each>
   void pack_from(std::int64_t first, std::int64_t threads, T* packed, Each each) const {
@@ -56,27 +70,12 @@ class Panels {
         const std::int64_t panel = first + task / parts, number = task % parts, step = number * part;
         T* to = packed + (panel - first) * elements();
         if (by_columns) pack_columns(panel, number * lanes, (number + 1) * lanes, to);
-        else if (step < p_.steps && !reads_in_place(panel)) pack_steps(panel, step, std::min(part, p_.steps - step), to);
+        else if (step < p_.steps && !reads_in_place(panel)) pack_steps(panel, step, std::min(part, p_.steps - step), to + step * p_.step_depth * width_);
       }
     });
   }
 
  private:
-  /// Writes the rows of the panel from `step` on; columns past the last one are zero.
-  void pack_steps(std::int64_t panel, std::int64_t step, std::int64_t steps, T* packed) const {
-    const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
-    const std::int64_t first = step * p_.step_depth, depth = steps * p_.step_depth;
-    packed += first * width_;
-    if (columns < width_) std::fill(packed, packed + depth * width_, T{0});
-    if (!p_.b) return p_.kernels->pack_columns({0, 0, column, columns, step, steps}, packed);
-    const T* from = static_cast<const T*>(p_.b) + column * p_.b_column + first * p_.b_row;
-    if (lies_transposed()) return transpose(from, columns, depth, packed);
-    for (std::int64_t k = 0; k < depth; ++k) {
-      if (p_.b_column == 1) std::memcpy(packed + k * width_, from + k * p_.b_row, static_cast<std::size_t>(columns) * sizeof(T));
-      else for (std::int64_t j = 0; j < columns; ++j) packed[k * width_ + j] = from[j * p_.b_column + k * p_.b_row];
-    }
-  }
-
   void transpose(const T* from, std::int64_t columns, std::int64_t depth, T* packed) const {
     const std::int64_t rows = kernel_.transposed_rows, whole_columns = columns / rows * rows, whole_depth = depth / rows * rows;
     for (std::int64_t j = 0; j < whole_columns; j += rows) kernel_.transposition(from + j * p_.b_column, p_.b_column, packed + j, width_, whole_depth);

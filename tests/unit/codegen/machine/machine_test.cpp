@@ -77,3 +77,12 @@ TEST_CASE("what reads little beside a product runs on its tiles, and what reads 
   CHECK(steps(8, 1, 1024) == 2);
   CHECK(steps(256, 2, 64) == 1);  // near enough
 }
+
+TEST_CASE("what updates a weight runs on the tiles of a convolution's gradient where those are wide", "[machine]") {
+  codegen::ProductSize gradient{.rows = 512, .columns = 512 * 9, .depth = 256, .is_repeated = false, .is_dot = false, .writes_operand = false, .over_windows = true};
+  CHECK(llvm_backend::CpuMachine(16).worth_following(gradient, 3));
+  CHECK(llvm_backend::CpuMachine(8).worth_following(gradient, 1));
+  CHECK_FALSE(llvm_backend::CpuMachine(8).worth_following(gradient, 3));
+  gradient.over_windows = false;
+  CHECK_FALSE(llvm_backend::CpuMachine(16).worth_following(gradient, 3));
+}
