@@ -221,7 +221,7 @@ void choose_layouts(ir::Graph& graph, const Machine& machine) {
     if (node.op == "constant" && node.operands.empty()) continue;
     for (ValueId v : node.results) {
       const ir::Type& type = graph.type(v);
-      if (!has_matrix_kernel(type) || !around[v.value] || type.strides || fixed.contains(v)) continue;
+      if (!type.is_tensor() || !around[v.value] || type.strides || fixed.contains(v)) continue;
       graph.set_strides(v, ir::channels_last_strides(type.shape));
     }
   }

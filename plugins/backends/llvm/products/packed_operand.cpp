@@ -81,21 +81,22 @@ PackedOperand::Memory PackedOperand::find(const HostServices& host, const Packed
   const Digest digest = digest_of(host, source.constant ? nullptr : source.bytes, source.constant ? 0 : source.size, source.layout);
   {
     const std::lock_guard lock(mutex_);
-    if (memory_ && digest == digest_) {
+    const bool is_same = is_known_ && digest == digest_;
+    if (is_same && memory_) {
       changes_ = 0;
       return memory_;
     }
-    if (memory_) {
+    if (!is_same && !source.constant) {
+      if (is_known_) changes_ = std::min(changes_ + 1, kMostSkipped), skipped_calls_ = 1 << changes_;
       memory_.reset();
-      changes_ = std::min(changes_ + 1, kMostSkipped);
-      skipped_calls_ = 1 << changes_;
+      digest_ = digest, is_known_ = true;
       return nullptr;
     }
   }
   Memory memory = allocate(source.packed_bytes);
   pack(memory.get());
   const std::lock_guard lock(mutex_);
-  digest_ = digest, memory_ = memory;
+  digest_ = digest, is_known_ = true, memory_ = memory;
   return memory;
 }
 

@@ -34,13 +34,14 @@ class PackedOperand {
  public:
   using Memory = std::shared_ptr<void>;
 
-  /// Gives what `pack` wrote for the same content and layout, now or earlier. Null for a while after the content has changed between
-  /// calls: then packing each time is cheaper than hashing too.
+  /// Gives what `pack` wrote for the same content and layout, now or earlier. Null where content that may change is met for the first time: what training
+  /// steps change is never kept. And for a while after it has changed between calls: then packing each time is cheaper than hashing too.
   Memory find(const HostServices& host, const PackedSource& source, const std::function<void(void*)>& pack);
 
  private:
   std::mutex mutex_;
   Digest digest_;
+  bool is_known_ = false;  // the digest of the last content that was looked at
   Memory memory_;
   int changes_ = 0, skipped_calls_ = 0;
 };

@@ -6,6 +6,8 @@
 
 #include "catch.h"
 #include "core/ops/build/node_builder.h"
+#include "decisions/cpu_machine.h"
+#include "graph/layout.h"
 #include "matrix/winograd.h"
 #include "unit/llvm/running.h"
 
@@ -216,6 +218,21 @@ TEST_CASE("groups of one output channel, channels last", "[convolutions]") {
   chain.convolve(DType::f32, 2, 1, 1, 2, 1, 2);
   chain.graph.add_output({chain.last, ir::OutputKind::result, {}});
   CHECK(chain.difference({}) == "");
+}
+
+TEST_CASE("places of a pooling between convolutions lie as the pictures do", "[convolutions]") {
+  ir::Graph graph = llvm_test::parse(R"(graph @main (%x: f32[2, 24, 20, 20], %k: f32[32, 24, 3, 3]) {
+    %y: f32[2, 32, 20, 20] = conv_sum(%x, %k) {after = [1, 1], before = [1, 1], dilation = [1, 1], groups = 1, stride = [1, 1]}
+    %v: f32[2, 32, 9, 9], %p: i64[2, 32, 9, 9] = max_pool_with_indices(%y) {dilation = [1, 1], kernel_size = [3, 3], padding = [0, 0], stride = [2, 2]}
+    %q: i64[2, 32, 9, 9] = add(%p, %p)
+    %r: i64[2, 32] = sum(%q) {dim = [2, 3], keepdim = false}
+    return %v, %r
+  })");
+  codegen::choose_layouts(graph, llvm_backend::CpuMachine(8));
+  for (const NodeId id : graph.nodes())
+    if (graph.node(id).op == "max_pool_with_indices") CHECK(graph.type(graph.node(id).results[1]).resolved_strides()[1] == ir::Dim(1));
+  const llvm_test::Inputs inputs = llvm_test::random_inputs(graph);
+  CHECK(llvm_test::difference(graph, inputs.views, {}, 60).value_or("") == "");
 }
 
 TEST_CASE("random chains of convolutions", "[convolutions]") {

@@ -2,10 +2,12 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <array>
 
 #include "catch.h"
 #include "compile/kernel_cache.h"
 #include "core/ops/build/node_builder.h"
+#include "products/packed_operand.h"
 #include "unit/llvm/running.h"
 
 using namespace tenon;
@@ -102,6 +104,52 @@ TEST_CASE("products of many shapes", "[products]") {
 
 TEST_CASE("products on threads", "[products]") {
   for (const Product& c : {Product{300, 700, 200}, Product{20, 40, 90, false, false, 30}, Product{400, 300, 1000}, Product{513, 90, 700, true, true}}) CHECK(difference(c, DType::f32, {.threads = 3}) == "");
+}
+
+TEST_CASE("weights stay packed when they come again, and not when they change with every call", "[products]") {
+  const auto host = llvm_test::services();
+  std::vector<std::byte> weight(1000);
+  const std::int64_t layout[] = {1};
+  int packed = 0;
+  const auto is_kept = [&](llvm_backend::PackedOperand& operand, bool constant) {
+    return operand.find(host, {weight.data(), weight.size(), constant, layout, 64}, [&](void*) { ++packed; }) != nullptr;
+  };
+  llvm_backend::PackedOperand inference, frozen, training;
+  CHECK_FALSE(is_kept(inference, false));
+  CHECK((is_kept(inference, false) && is_kept(inference, false)));
+  CHECK(packed == 1);
+  CHECK((is_kept(frozen, true) && is_kept(frozen, true)));
+  CHECK(packed == 2);
+  for (int call = 0; call < 40; ++call) {
+    weight[7] = static_cast<std::byte>(call);
+    CHECK_FALSE(is_kept(training, false));
+  }
+  CHECK(packed == 2);
+  int calls = 0;
+  while (!is_kept(training, false) && calls < 2000) ++calls;
+  CHECK((calls < 2000 && packed == 3));
+}
+
+TEST_CASE("long sums of many rows, and what follows them", "[products]") {
+  for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{101, 4096, 70}, {49, 3001, 130}, {250, 2800, 33}})
+    for (const DType dtype : {DType::f32, DType::f64})
+      for (const unsigned width : {0u, 32u, 16u})
+        for (const int threads : {1, 2}) {
+          INFO(m << " x " << k << " x " << n << ", " << name_of(dtype) << ", width " << width << ", threads " << threads);
+          CHECK(difference({m, k, n}, dtype, {.width = width, .threads = threads}) == "");
+          ir::Graph graph;
+          ops::NodeBuilder b(graph);
+          std::vector<ops::HostTensor> tensors;
+          std::vector<ops::TensorView> views;
+          const auto input = [&](std::int64_t rows, std::int64_t columns) {
+            tensors.push_back(llvm_test::random_tensor(dtype, {rows, columns}, tensors.size(), ops::Fill::unit));
+            return graph.add_input(ir::Type::tensor(dtype, ir::Shape{rows, columns}));
+          };
+          const ValueId product = b.one("mm", {input(m, k), input(k, n)});
+          graph.add_output({b.one("add", {product, input(m, n)}), ir::OutputKind::result, {}});
+          for (auto& t : tensors) views.push_back(t.view());
+          CHECK(llvm_test::difference(graph, views, {.width = width, .threads = threads}, 50).value_or("") == "");
+        }
 }
 
 TEST_CASE("few rows times a transposed matrix, and few columns", "[products]") {
