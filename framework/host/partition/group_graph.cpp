@@ -47,27 +47,6 @@ void replace_symbols(ir::Graph& graph, const Replacement& by) {
   for (std::size_t r = 0; r < graph.region_capacity(); ++r) replace_symbols(graph.mutable_region(RegionId(r)), by);
 }
 
-void visit_dim(const ir::Dim& dim, const SymbolVisitor& visit) {
-  if (!dim.is_constant()) dim.for_each_symbol(visit);
-}
-
-/// What a node's attributes, literal operands and regions mention.
-void visit_parameters(const ir::Graph& graph, const ir::Node& node, const SymbolVisitor& visit) {
-  for (ValueId v : node.operands)
-    if (const ir::Value& value = graph.value(v); value.kind == ir::ValueKind::literal)
-      if (const auto* dim = std::get_if<ir::Dim>(&value.literal)) visit_dim(*dim, visit);
-  for (const ir::NamedAttribute& a : node.attributes) {
-    if (const auto* dim = std::get_if<ir::Dim>(&a.value)) visit_dim(*dim, visit);
-    if (const auto* dims = std::get_if<std::vector<ir::Dim>>(&a.value))
-      for (const ir::Dim& dim : *dims) visit_dim(dim, visit);
-  }
-  for (RegionId r : node.regions) {
-    const ir::Graph& region = graph.region(r);
-    for (ValueId v : region.inputs()) visit_symbols(region.type(v), visit);
-    for (NodeId n : region.nodes()) visit_symbols(region, region.node(n), visit);
-  }
-}
-
 /// Builds the graph of one group.
 class Cut {
  public:
@@ -221,35 +200,6 @@ ir::Graph with_sizes(const ir::Graph& graph, std::span<const std::int64_t> symbo
   ir::Graph copy = graph.clone();
   replace_symbols(copy, [&](SymbolId s) { return symbols[s.value] >= 0 ? ir::Dim(symbols[s.value]) : ir::Dim::symbol(s); });
   return copy;
-}
-
-std::vector<NodeId> defining_nodes(const ir::Graph& graph) {
-  std::vector<NodeId> definers(graph.symbols().size());
-  std::vector<bool> bound(graph.symbols().size(), false);
-  const SymbolVisitor bind = [&](SymbolId s) { bound[s.value] = true; };
-  for (ValueId v : graph.inputs()) visit_symbols(graph.type(v), bind);
-  for (NodeId n : graph.nodes()) {
-    visit_parameters(graph, graph.node(n), bind);
-    for (ValueId r : graph.node(n).results)
-      for (const ir::Dim& dim : graph.type(r).shape) {
-        const SymbolId s = dim.as_symbol();
-        if (!s || bound[s.value]) continue;
-        bound[s.value] = true;
-        definers[s.value] = n;
-      }
-  }
-  return definers;
-}
-
-void visit_symbols(const ir::Type& type, const SymbolVisitor& visit) {
-  for (const ir::Dim& dim : type.shape) visit_dim(dim, visit);
-  if (type.strides)
-    for (const ir::Dim& dim : *type.strides) visit_dim(dim, visit);
-}
-
-void visit_symbols(const ir::Graph& graph, const ir::Node& node, const SymbolVisitor& visit) {
-  for (ValueId r : node.results) visit_symbols(graph.type(r), visit);
-  visit_parameters(graph, node, visit);
 }
 
 }  // namespace tenon::host

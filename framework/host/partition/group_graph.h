@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
+#include "core/ir/symbol_uses.h"
 
 namespace tenon::host {
 
@@ -48,15 +49,5 @@ class GroupCutter {
 
 /// A copy in which each symbol has the given value; a negative value leaves it symbolic. The order of nodes and values stays.
 ir::Graph with_sizes(const ir::Graph& graph, std::span<const std::int64_t> symbols);
-
-/// By SymbolId: the node whose result defines the symbol when it has run (its size depends on data), or none for one that comes
-/// from outside: that an input, or an attribute or literal of a node before, mentions.
-std::vector<NodeId> defining_nodes(const ir::Graph& graph);
-
-using SymbolVisitor = std::function<void(SymbolId)>;
-/// Calls `visit` for every symbol that the type mentions.
-void visit_symbols(const ir::Type& type, const SymbolVisitor& visit);
-/// Calls `visit` for every symbol that the node's results, attributes or literal operands mention.
-void visit_symbols(const ir::Graph& graph, const ir::Node& node, const SymbolVisitor& visit);
 
 }  // namespace tenon::host

@@ -390,6 +390,7 @@ RunStatus CacheEntry::run_any(Built& built) {
     const RunStatus status = program_.callable() ? run_callable(frame) : run_native(frame);
     if (random_state && status != RunStatus::done && status != RunStatus::raised) restore_generator(random_state.get());
     if (status != RunStatus::done) return status;
+    if (late_outputs_) find_late_sizes(captured_, frame.tensors, frame.symbols);
   }
   if ((backward_ || spent_results_) && !add_gradients_of(frame)) return RunStatus::raised;
   if (!finish_tensors(frame)) return RunStatus::raised;

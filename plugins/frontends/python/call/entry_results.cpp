@@ -127,7 +127,6 @@ void CacheEntry::make_view(RunFrame& frame, std::size_t tensor) const {
 /// Makes what is no result in memory of its own; what it views has been made.
 bool CacheEntry::finish_tensors(RunFrame& frame) {
   using Kind = TensorOutput::Kind;
-  if (late_outputs_) find_late_sizes(captured_, frame.tensors, frame.symbols);
   try {
     for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
       const TensorOutput& output = captured_.tensors[i];

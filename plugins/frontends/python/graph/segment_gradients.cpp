@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/ir/symbol_uses.h"
 #include "core/rewrite/differentiated.h"
 #include "core/rewrite/gradient_sections.h"
 #include "python/graph/captured_graph.h"
@@ -27,6 +28,16 @@ Extents sizes_now(const CapturedGraph& captured, const ir::Shape& shape) {
   for (const ir::Dim& d : shape)
     sizes.push_back(d.is_constant() ? d.constant() : d.evaluate({captured.numbers->values(), captured.numbers->sources().size()}));
   return sizes;
+}
+
+bool depends_on_data(const CapturedGraph& captured, SymbolId symbol) {
+  return captured.late_sizes && captured.numbers->sources()[symbol.value].kind == NumberSource::Kind::data;
+}
+
+bool depends_on_data(const CapturedGraph& captured, const ir::Shape& shape) {
+  bool depends = false;
+  for (const ir::Dim& d : shape) d.for_each_symbol([&](SymbolId s) { depends |= depends_on_data(captured, s); });
+  return depends;
 }
 
 /// A tensor in memory of its own that holds an output of a graph; its dimensions lie in the given order, or row-major.
@@ -228,6 +239,29 @@ TrackedViews tracked_views(const CapturedGraph& captured) {
   return found;
 }
 
+/// The graph that is run finds sizes that depend on data, and gives them with results that have them: adds one for each that gradients read and none has.
+void give_sizes_that_gradients_read(const CapturedGraph& captured, rewrite::DifferentiatedGraph& parts) {
+  std::vector<bool> given(parts.forward.symbols().size(), false);
+  const auto give = [&](ir::ValueId value) {
+    for (const ir::Dim& d : parts.forward.type(value).shape)
+      if (const SymbolId s = d.is_constant() ? SymbolId() : d.as_symbol()) given[s.value] = true;
+  };
+  for (const ir::Output& output : parts.forward.outputs()) give(output.value);
+  const std::vector<ir::NodeId> definers = ir::defining_nodes(parts.forward);
+  const auto ask = [&](SymbolId s) {
+    if (given[s.value] || !depends_on_data(captured, s)) return;
+    for (ir::ValueId value : parts.forward.node(definers[s.value]).results) {
+      if (std::ranges::find(parts.forward.type(value).shape, ir::Dim::symbol(s)) == parts.forward.type(value).shape.end()) continue;
+      parts.forward.add_output({value, ir::OutputKind::saved, {}});
+      return give(value);
+    }
+  };
+  for (const rewrite::BackwardGraph& part : parts.backwards) {
+    for (ir::ValueId input : part.graph.inputs()) ir::visit_symbols(part.graph.type(input), ask);
+    for (ir::NodeId id : part.graph.nodes()) ir::visit_symbols(part.graph, part.graph.node(id), ask);
+  }
+}
+
 /// `outer`: values in the graph that gradients are wanted of too. `missing`: inputs that no gradient may read.
 std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::span<const ir::ValueId> outer = {}, std::span<const ir::ValueId> missing = {}) {
   std::vector<std::uint32_t> outputs;
@@ -235,7 +269,6 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::s
     if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad && !tensor.spent) outputs.push_back(tensor.index);
   if (outputs.empty()) return nullptr;
   if (captured.uses_numpy()) throw GraphBreak("functions of NumPy beside tensors that require grad", "call them under torch.no_grad(), or on detached tensors");
-  if (captured.late_sizes) throw GraphBreak("a size that depends on data beside tensors that require grad");
   auto made = std::make_shared<SegmentGradients>();
   for (std::uint32_t i = 0; i < captured.inputs.size(); ++i)
     if (captured.inputs[i].requires_grad) made->wanted.push_back(i);
@@ -253,8 +286,12 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::s
     throw GraphBreak(fmt::format("no gradient: {}", failure.what()));
   }
   require_values(parts.forward, captured.assumptions);
-  for (std::size_t o = captured.recording->graph.outputs().size(); o < parts.forward.outputs().size(); ++o)
-    captured.tensors.push_back(fresh_tensor(captured, parts.forward.type(parts.forward.outputs()[o].value), o));
+  if (captured.late_sizes) give_sizes_that_gradients_read(captured, parts);
+  for (std::size_t o = captured.recording->graph.outputs().size(); o < parts.forward.outputs().size(); ++o) {
+    const ir::Type& type = parts.forward.type(parts.forward.outputs()[o].value);
+    captured.tensors.push_back(fresh_tensor(captured, type, o));
+    captured.tensors.back().late = depends_on_data(captured, type.shape);
+  }
   made->forward = std::move(parts.forward);
   made->values = std::move(parts.wanted);
   for (std::size_t i = 0; i < parts.inner.size(); ++i) {

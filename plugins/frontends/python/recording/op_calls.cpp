@@ -107,7 +107,7 @@ Ref OpCalls::record(PyObject* callable, const ForeignFunction& function, PyObjec
   if (std::ranges::any_of(operands, [&](Index index) { return core_.is_late(stand_ins_[index].value); }) || (result && std::ranges::any_of(result->values, late))) {
     if (!result && !random && function.op && function.op->body) return opaque_.record_late(callable, function, args, kwargs, operands);
     if (!result || random || !writes.all.empty()) late_.refuse(operands);
-    const Ref wrapped = late_.wrap(function, kwargs, *result, operands, first_node);
+    const Ref wrapped = late_.wrap(callable, function, args, kwargs, *result, operands, first_node);
     if (function.flavour == ops::Flavour::numpy && (function.composite || function.has(Trait::finds_places))) late_.find_hidden_bases(wrapped.get(), callable, args, kwargs);
     trace_.add(callable, function, args, kwargs, wrapped, first_node);
     return wrapped;

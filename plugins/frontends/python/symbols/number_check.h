@@ -29,18 +29,24 @@ struct NumberSource {
   ir::Dim value = {};       // expression
 };
 
+/// Stands for a size that depends on data until a run has found it: unlike any other size that is likely.
+constexpr std::int64_t made_up_size(std::size_t symbol) { return 1009 + 97 * static_cast<std::int64_t>(symbol); }
+
 /// Symbols are known by their SymbolId in the graph, which is their position among the sources.
 class NumberCheck final : public NumbersGuard {
  public:
   NumberCheck(std::vector<NumberSource> sources, std::vector<ir::Relation> relations, std::vector<ir::Dim> computed, FloatTape floats)
-      : sources_(std::move(sources)), relations_(std::move(relations)), computed_(std::move(computed)), floats_(std::move(floats)), values_(sources_.size()) {}
+      : sources_(std::move(sources)), relations_(std::move(relations)), computed_(std::move(computed)), floats_(std::move(floats)), values_(sources_.size()) {
+    for (std::size_t s = 0; s < values_.size(); ++s)
+      if (sources_[s].kind == NumberSource::Kind::data) values_[s] = made_up_size(s);
+  }
 
   bool holds(PyObject* const* registers) noexcept override;
   std::optional<GuardFailure> failure(PyObject* const* registers) override;
   std::vector<std::string> describe() const override;
   SourceId some_source() const override;
 
-  /// The values of the call that was checked last.
+  /// The values of the call that was checked last; of sizes that depend on data, made-up ones.
   const std::int64_t* values() const { return values_.data(); }
   const FloatTape& floats() const { return floats_; }
   const std::vector<NumberSource>& sources() const { return sources_; }

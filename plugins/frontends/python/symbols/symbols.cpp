@@ -182,7 +182,7 @@ void Symbols::take_data_symbols() {
   for (std::size_t s = sources_.size(); s < graph_.symbols().size(); ++s) {
     graph_.mutable_symbol(SymbolId(s)).min = 1;
     sources_.emplace_back();
-    values_.push_back(1009 + 97 * static_cast<std::int64_t>(s));  // unlike any other size that is likely
+    values_.push_back(made_up_size(s));
     names_.push_back(0);
     any_data_ = true;
   }
@@ -194,13 +194,13 @@ bool Symbols::note(ir::Relation relation) {
 }
 
 bool Symbols::decide(Operator op, const ir::Dim& left, const ir::Dim& right) {
-  value(left), value(right);  // breaks for one that depends on data
   const ops::infer::Interval difference = ops::infer::range(graph_, left - right);
   const bool holds = ir::Relation{op, left, right}.holds(values_);
   const bool proven = (op == Operator::equal || op == Operator::not_equal)
                           ? left == right || difference.least > 0 || difference.most < 0
                           : (op == Operator::less ? difference.most < 0 || difference.least >= 0 : difference.most <= 0 || difference.least > 0);
   if (proven) return holds;
+  value(left), value(right);  // breaks for one that depends on data
   if (holds) return note({op, left, right});
   switch (op) {
     case Operator::equal: note({Operator::not_equal, left, right}); break;
@@ -249,6 +249,7 @@ bool Symbols::rounds_keep_varying(std::span<const std::string> bounds) {
 }
 
 bool Symbols::is_exact_in_floats(const ir::Dim& integer) {
+  value(integer);  // breaks for one that depends on data: the tape runs before the graph
   const SymbolId symbol = integer.is_constant() ? SymbolId() : integer.as_symbol();
   if (symbol && sources_[symbol.value].kind == NumberSource::Kind::extent) return true;  // no tensor has more elements
   return decide(Operator::less_equal, integer, kMostExactInFloats) && decide(Operator::less_equal, -kMostExactInFloats, integer);
@@ -343,7 +344,7 @@ void Symbols::narrow_sign(std::size_t name, bool natural, bool rises, std::int64
 // ---- ending
 
 std::shared_ptr<NumberCheck> Symbols::guard() {
-  if (!guard_ && (any() || floats_.some_source())) guard_ = std::make_shared<NumberCheck>(sources_, relations_, computed_, floats_);
+  if (!guard_ && (any() || any_data_ || floats_.some_source())) guard_ = std::make_shared<NumberCheck>(sources_, relations_, computed_, floats_);
   return guard_;
 }
 

@@ -14,7 +14,6 @@ bool History::tracks(std::span<const Index> operands) const {
 void History::require_tracked(std::span<const Index> operands) const {
   if (!wanted_) throw GraphBreak("an operation on a tensor that requires grad, with grad mode on", kGradHint);
   if (core_.in_branch()) throw GraphBreak("a control op on tensors that require grad");
-  if (core_.symbols.any_data()) throw GraphBreak("a size that depends on data beside tensors that require grad");
   for (Index index : operands) {
     const StandIn& s = core_.stand_ins[index];
     if (core_.is_inference(index)) throw GraphBreak("a tensor that was made in inference mode, beside tensors that require grad");

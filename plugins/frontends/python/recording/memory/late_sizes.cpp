@@ -6,6 +6,7 @@
 #include "python/objects/graph_break.h"
 #include "python/opaque/quiet_calls.h"
 #include "python/recording/memory/result_types.h"
+#include "python/results/twins.h"
 
 namespace tenon::python {
 namespace {
@@ -57,9 +58,10 @@ void LateSizes::refuse(std::span<const Index> operands) const {
 void LateSizes::refuse(const ForeignFunction& function, std::span<const Index> operands) const {
   const bool item = function.has(Trait::subscripts);
   const bool in_place = function.writes && !item && function.op && function.op->body && !operands.empty() && core_.is_late(core_.stand_ins[operands.front()].value);
+  const bool elsewhere = function.writes && function.op && function.flavour == ops::Flavour::torch && !operands.empty() && !core_.is_late(core_.stand_ins[operands.front()].value);
   const auto is_torch = [&](Index index) { return core_.stand_ins[index].kind == TensorKind::torch; };
   const bool crosses = function.has(Trait::crosses) && !item && (function.flavour == ops::Flavour::torch || std::ranges::any_of(operands, is_torch));
-  if (function.in_graph || !function.op || crosses || (function.writes && !item && !in_place)) refuse(operands);
+  if (function.in_graph || !function.op || crosses || (function.writes && !item && !in_place && !elsewhere)) refuse(operands);
 }
 
 TensorSpec LateSizes::spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) {
@@ -77,24 +79,34 @@ TensorSpec LateSizes::spec(const ForeignFunction& function, ir::ValueId value, s
     if (!laid_out_alike(core_.stand_ins, operands)) views_.require_one_order(function, value, operands, spec);
     return spec;
   }
-  const bool joined = joins(function, node, spec);
+  const ops::Op* op = ops::find_op(node.op);
+  const bool joined = joins(function, node, spec), always = function.op && op && op->traits.layout == ops::ResultLayout::row_major;
   for (Index index : operands)
-    if (!joined && core_.stand_ins[index].strides != row_major(core_.stand_ins[index].shape)) throw depends();
+    if (!joined && !always && core_.stand_ins[index].strides != row_major(core_.stand_ins[index].shape)) throw depends();
   if (function.has(Trait::finds_distinct) && node.op == "permute") {  // the slices were found side by side
     spec.strides = permuted_strides(core_.symbols.hints(core_.graph.type(node.operands.front()).shape), node);
     return spec;
   }
   const ir::Attribute* dims = node.attribute("dims");
   const bool first = function.flavour == ops::Flavour::torch || (dims && std::get<std::vector<ir::Dim>>(*dims).front() == ir::Dim(0));
-  const ops::Op* op = ops::find_op(node.op);
   if (node.op == "index" && !first) throw depends();
   known |= joined || node.op == "index" || (op && op->traits.layout != ops::ResultLayout::unknown);
   if (!known || spec.strides != row_major(spec.shape)) throw depends();
   return spec;
 }
 
-Ref LateSizes::wrap(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands,
-                                std::size_t first_node) {
+/// In the container that torch gives, of whatever size its tensors are.
+Ref LateSizes::in_named_tuple(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::vector<Ref> made) {
+  if (function.flavour != ops::Flavour::torch) throw GraphBreak("a size that depends on data");
+  const Ref twin_args = on_meta_device(core_.stand_ins.with_twins(args).get()), twin_kwargs = kwargs ? on_meta_device(core_.stand_ins.with_twins(kwargs).get()) : Ref();
+  const Ref said = call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
+  if (!PyTuple_Check(said.get()) || PyTuple_GET_SIZE(said.get()) != std::ssize(made)) throw GraphBreak("a size that depends on data");
+  std::size_t next = 0;
+  return rebuilt(said.get(), [&](PyObject*) { return std::move(made[next++]); });
+}
+
+Ref LateSizes::wrap(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result,
+                    std::span<const Index> operands, std::size_t first_node) {
   for (ir::ValueId value : result.values) {
     const bool made = core_.graph.value(value).kind == ir::ValueKind::result;
     const auto nodes = core_.graph.nodes().subspan(first_node);
@@ -108,7 +120,7 @@ Ref LateSizes::wrap(const ForeignFunction& function, PyObject* kwargs, const ops
     made.push_back(core_.stand_ins[core_.add_fresh(spec.kind, value, spec)].object);
   }
   if (result.container == ops::Container::single) return made.front();
-  if (!gives_plain_tuple(function, core_.stand_ins[operands.front()].shape.size())) throw GraphBreak("a size that depends on data");
+  if (!gives_plain_tuple(function, core_.stand_ins[operands.front()].shape.size())) return in_named_tuple(callable, function, args, kwargs, std::move(made));
   Ref tuple = checked(PyTuple_New(static_cast<Py_ssize_t>(made.size())));
   for (std::size_t i = 0; i < made.size(); ++i) PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), made[i].release());
   return tuple;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "core/ops/foreign/foreign_call.h"
 #include "python/foreign/foreign_names.h"
@@ -28,7 +29,8 @@ class LateSizes {
   bool layout_varies(std::span<const Index> operands) const;
 
   /// The stand-ins of results of nodes from `first_node` on.
-  Ref wrap(const ForeignFunction& function, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands, std::size_t first_node);
+  Ref wrap(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const ops::ForeignResult& result, std::span<const Index> operands,
+           std::size_t first_node);
   /// Throws where the layout is not the same for every size, or (not `known`) not known without asking the library.
   TensorSpec spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known);
   /// Finds which results of a function that NumPy writes in Python are views of an array that nobody has: so are those of any other number of
@@ -36,6 +38,8 @@ class LateSizes {
   void find_hidden_bases(PyObject* wrapped, PyObject* callable, PyObject* args, PyObject* kwargs);
 
  private:
+  Ref in_named_tuple(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::vector<Ref> made);
+
   RecordedGraph& core_;
   RecordedResults& results_;
   LateViews& views_;
