@@ -106,6 +106,55 @@ def test_a_compiled_optimizer_steps_as_in_eager_without_a_break(name, settings, 
     assert tenon.stats()["graph_breaks"] == 0 and graphs[2:] == [graphs[2]] * 3, (tenon.stats(), graphs)
 
 
+FUSED = {
+    "SGD": {"momentum": 0.9, "nesterov": True, "weight_decay": 0.1}, "Adam": {"amsgrad": True, "weight_decay": 0.1},
+    "AdamW": {"maximize": True, "weight_decay": 0.1}, "Adagrad": {"lr_decay": 0.1, "weight_decay": 0.1, "maximize": True},
+}
+
+
+@pytest.mark.parametrize("settings", ["plain", "rich", "tensor", "halves"])
+@pytest.mark.parametrize("name", FUSED)
+def test_a_fused_optimizer_is_followed(name, settings):
+    options = {"fused": True, "lr": 0.01, **(FUSED[name] if settings in ("rich", "halves") else {})}
+    if settings == "tensor":
+        options["lr"] = torch.tensor(0.01)
+    dtype = torch.bfloat16 if settings == "halves" else torch.float32
+    net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2)).to(dtype)
+    twin = copy.deepcopy(net)
+    mine, theirs = (getattr(torch.optim, name)(each.parameters(), **options) for each in (twin, net))
+    step = tenon.compile(mine.step)
+    graphs = []
+    for _ in range(5):
+        give_gradients(net, twin)
+        step(), theirs.step()
+        graphs.append(tenon.stats()["graphs"])
+        torch.testing.assert_close(list(twin.parameters()), list(net.parameters()))
+        torch.testing.assert_close(mine.state_dict()["state"], theirs.state_dict()["state"])
+    assert tenon.stats()["graph_breaks"] == 0 and graphs[2:] == [graphs[2]] * 3, (tenon.stats(), graphs)
+
+
+def test_a_fused_step_with_a_loss_scale_is_torchs_own():
+    def trainer(net):
+        optimizer, scaler = torch.optim.AdamW(net.parameters(), lr=0.01, fused=True), torch.amp.GradScaler("cpu", init_scale=2.0**7)
+
+        def step(x, worst):
+            optimizer.zero_grad()
+            scaler.scale(net(x).square().mean() * worst).backward()
+            scaler.step(optimizer)
+            scaler.update()
+            return scaler.get_scale()
+
+        return step
+
+    net = torch.nn.Linear(4, 3)
+    twin = copy.deepcopy(net)
+    eager, compiled = trainer(net), tenon.compile(trainer(twin))
+    for worst in (1.0, 2.0, float("inf"), 1.0):
+        x = torch.randn(5, 4)
+        assert compiled(x, worst) == eager(x, worst)
+        torch.testing.assert_close(list(twin.parameters()), list(net.parameters()))
+
+
 def test_clipping_and_a_step_are_one_graph():
     net = torch.nn.Linear(4, 3)
     twin = copy.deepcopy(net)

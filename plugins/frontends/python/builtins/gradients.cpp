@@ -124,4 +124,20 @@ std::optional<Ref> update_scale(Evaluator& evaluator, Arguments& arguments) {
   return call_in_python(evaluator, "update_scale", std::move(arguments), "a scale is updated");
 }
 
+namespace {
+
+Ref stepped(Evaluator& evaluator, const char* name, Arguments& arguments) {
+  return call_in_python(evaluator, name, std::move(arguments), "a fused optimizer takes its step with a loss scale", "tenon._fused_steps");
+}
+
+}  // namespace
+
+std::optional<Ref> fused_sgd(Evaluator& evaluator, Arguments& arguments) { return stepped(evaluator, "fused_sgd", arguments); }
+
+std::optional<Ref> fused_adam(Evaluator& evaluator, Arguments& arguments) { return stepped(evaluator, "fused_adam", arguments); }
+
+std::optional<Ref> fused_adamw(Evaluator& evaluator, Arguments& arguments) { return stepped(evaluator, "fused_adamw", arguments); }
+
+std::optional<Ref> fused_adagrad(Evaluator& evaluator, Arguments& arguments) { return stepped(evaluator, "fused_adagrad", arguments); }
+
 }  // namespace tenon::python

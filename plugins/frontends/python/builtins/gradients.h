@@ -40,5 +40,10 @@ std::optional<Ref> assume(Evaluator& evaluator, Arguments arguments);
 /// torch._amp_foreach_non_finite_check_and_unscale_ and torch._amp_update_scale_.
 std::optional<Ref> check_and_unscale(Evaluator& evaluator, Arguments& arguments);
 std::optional<Ref> update_scale(Evaluator& evaluator, Arguments& arguments);
+/// torch._fused_sgd_ and its like: the steps of an optimizer for all parameters.
+std::optional<Ref> fused_sgd(Evaluator& evaluator, Arguments& arguments);
+std::optional<Ref> fused_adam(Evaluator& evaluator, Arguments& arguments);
+std::optional<Ref> fused_adamw(Evaluator& evaluator, Arguments& arguments);
+std::optional<Ref> fused_adagrad(Evaluator& evaluator, Arguments& arguments);
 
 }  // namespace tenon::python

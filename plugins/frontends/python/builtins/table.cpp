@@ -217,6 +217,10 @@ constexpr Special kTorch[] = {
     {"torch._C", "clear_autocast_cache", clear_autocast_cache},
     {"torch", "_amp_foreach_non_finite_check_and_unscale_", check_and_unscale},
     {"torch", "_amp_update_scale_", update_scale},
+    {"torch", "_fused_sgd_", fused_sgd},
+    {"torch", "_fused_adam_", fused_adam},
+    {"torch", "_fused_adamw_", fused_adamw},
+    {"torch", "_fused_adagrad_", fused_adagrad},
 };
 
 struct Conversion {
