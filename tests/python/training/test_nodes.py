@@ -321,3 +321,22 @@ def test_a_function_may_end_before_its_nodes(leaf):
     gc.collect()
     y.sum().backward()
     torch.testing.assert_close(x.grad, 2 * x.detach().exp())
+
+
+def test_a_walk_that_comes_to_what_was_walked_through_adds_no_gradients(leaf):
+    def step(x, w, state):
+        state = torch.tanh(x @ w + state)
+        state.sum().backward()
+        return state
+
+    def outcome(f):
+        w = leaf(3, 3)
+        state = f(leaf(2, 3, seed=1, grad=False), w, torch.zeros(2, 3, dtype=torch.float64))
+        w.grad = None
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            f(leaf(2, 3, seed=2, grad=False), w, state)
+        return w.grad
+
+    compiled = tenon.compile(step)
+    for _ in range(2):
+        assert outcome(step) is None and outcome(compiled) is None

@@ -1,6 +1,7 @@
 #include "python/call/spent_node.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "python/objects/imported.h"
 #include "python/objects/sequences.h"
@@ -11,10 +12,14 @@ bool has_spent_results(const CapturedGraph& captured) { return std::ranges::any_
 
 void add_spent_nodes(const CapturedGraph& captured, std::span<PyObject* const> inputs, PyObject* const* tensors) {
   static PyObject* const add = checked(PyObject_GetAttrString(checked(imported("tenon._autograd")).get(), "add_spent_node")).release();
-  const auto tracked = std::ranges::find_if(captured.inputs, [](const TensorSpec& spec) { return spec.requires_grad; });
-  PyObject* input = inputs[static_cast<std::size_t>(tracked - captured.inputs.begin())];
-  for (std::size_t i = 0; i < captured.tensors.size(); ++i)
-    if (captured.tensors[i].spent) checked(PyObject_CallFunctionObjArgs(add, tensors[i], input, nullptr));
+  std::vector<PyObject*> arguments = {nullptr};  // first the result
+  for (std::size_t i = 0; i < captured.inputs.size(); ++i)
+    if (captured.inputs[i].requires_grad) arguments.push_back(inputs[i]);
+  for (std::size_t i = 0; i < captured.tensors.size(); ++i) {
+    if (!captured.tensors[i].spent) continue;
+    arguments.front() = tensors[i];
+    checked(PyObject_Vectorcall(add, arguments.data(), arguments.size(), nullptr));
+  }
 }
 
 }  // namespace tenon::python

@@ -135,7 +135,7 @@ class Spent(torch.autograd.Function):
     """A result whose gradients its segment has computed, and let go of what they needed."""
 
     @staticmethod
-    def forward(ctx, results, tracked):
+    def forward(ctx, results, *tracked):
         return results
 
     @staticmethod
@@ -147,9 +147,10 @@ class Spent(torch.autograd.Function):
         y.backward()  # torch's own error
 
 
-def add_spent_node(result, tracked):
-    """Makes `result` one of torch's autograd graph that was walked through already. `tracked`: a tensor that requires grad."""
-    _apply_spent((result,), tracked)
+def add_spent_node(result, *tracked):
+    """Makes `result` one of torch's autograd graph that was walked through already. `tracked`: what it may have been computed from, which gets its
+    gradients in a walk after this node, and so none."""
+    _apply_spent((result,), *tracked)
 
 
 _apply_spent = torch._C._FunctionBase.__dict__["apply"].__get__(None, Spent)
