@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
+#include "core/ir/outputs.h"
 
 namespace tenon::host {
 namespace {
@@ -173,8 +174,7 @@ ConstantId constant_of(const ir::Node& node) {
 }
 
 GroupCutter::GroupCutter(const ir::Graph& parent)
-    : parent_(parent), users_(parent.users()), is_output_(parent.value_capacity(), false), symbol_readers_(parent.value_capacity()), stamps_(parent.node_capacity(), 0) {
-  for (const ir::Output& output : parent.outputs()) is_output_[output.value.value] = true;
+    : parent_(parent), users_(parent.users()), is_output_(ir::output_values(parent)), symbol_readers_(parent.value_capacity()), stamps_(parent.node_capacity(), 0) {
   if (parent.symbols().empty()) return;
   const std::vector<NodeId> definers = defining_nodes(parent);
   for (NodeId n : parent.nodes())

@@ -5,24 +5,23 @@
 #include <optional>
 #include <utility>
 
+#include "core/ir/outputs.h"
 #include "core/ops/catalog.h"
 #include "core/ops/view.h"
+#include "core/rewrite/later_levels.h"
 #include "core/rewrite/rewriter.h"
 
 namespace tenon::host {
 namespace {
 
-/// Bytes that do not count, and nodes in a row that are looked at for one value.
-constexpr std::int64_t kSmall = 64 * 1024;
-constexpr int kDepth = 6;
+constexpr int kDepth = 6;  // nodes in a row that are looked at for one value
 /// The least part of the stages that it lies in memory, as a divisor, that a value is spared.
 constexpr int kSpared = 4;
 
 class Recomputation {
  public:
   Recomputation(ir::Graph& graph, const Assignment& assignment, std::span<const std::int64_t> sizes)
-      : graph_(graph), assignment_(assignment), sizes_(sizes), users_(graph.users()), stage_(graph.node_capacity(), 0), until_(graph.value_capacity(), 0), is_output_(graph.value_capacity(), false) {
-    for (const ir::Output& output : graph.outputs()) is_output_[output.value.value] = true;
+      : graph_(graph), assignment_(assignment), sizes_(sizes), users_(graph.users()), stage_(graph.node_capacity(), 0), is_output_(ir::output_values(graph)) {
     for (const NodeId n : graph.nodes())
       if (is_on_device(n)) first_ = std::min(first_, backend_of(n));
     find_stages();
@@ -48,41 +47,11 @@ class Recomputation {
     for (const NodeId n : nodes)
       for (const ValueId v : graph_.node(n).operands)
         if (is_result(v)) stage_[n.value] = std::max(stage_[n.value], stage_[definer(v).value] + (backend_of(definer(v)) != backend_of(n) ? 1 : 0));
-    for (const NodeId n : nodes)
-      for (const ValueId v : graph_.node(n).operands) until_[v.value] = std::max(until_[v.value], stage_[n.value]);
-    for (std::size_t i = nodes.size(); i-- > 0;)
-      if (may_wait(nodes[i])) delay(nodes[i]);
+    until_ = rewrite::delay_nodes(graph_, stage_, {[this](NodeId n) { return may_wait(n); }, [this](ValueId v) { return bytes_of(v); }});
   }
 
   /// The first backend that has nodes of devices makes groups of them; others take what it leaves, one by one.
   bool may_wait(NodeId n) const { return is_on_device(n) && assignment_.taken(n) && backend_of(n) == first_; }
-
-  void delay(NodeId n) {
-    int earliest = -1;
-    std::int64_t taken = 0;
-    for (const ValueId v : graph_.node(n).results) {
-      if (is_output_[v.value]) return;
-      taken += bytes_of(v);
-      for (const NodeId user : users_[v.value]) earliest = earliest < 0 ? stage_[user.value] : std::min(earliest, stage_[user.value]);
-    }
-    int& stage = stage_[n.value];
-    if (earliest <= stage) return;
-    if (price_of_delay(n, earliest, kDepth) > taken * (earliest - stage)) return;
-    stage = earliest;
-    for (const ValueId v : graph_.node(n).operands) until_[v.value] = std::max(until_[v.value], stage);
-  }
-
-  /// What is kept for a node that runs at a later stage. What nobody else reads before that is computed later, too.
-  std::int64_t price_of_delay(NodeId n, int stage, int depth) const {
-    std::int64_t price = 0;
-    for (const ValueId v : graph_.node(n).operands) {
-      if (is_held(v, stage)) continue;
-      const std::int64_t kept = bytes_of(v) * (stage - until_[v.value]);
-      const bool follows = depth > 0 && may_wait(definer(v)) && std::ranges::all_of(users_[v.value], [&](NodeId user) { return user == n || stage_[user.value] >= stage; });
-      price += follows ? std::min(kept, price_of_delay(definer(v), stage, depth - 1)) : kept;
-    }
-    return price;
-  }
 
   // ---- what costs what
 
@@ -108,7 +77,7 @@ class Recomputation {
   }
 
   /// Whether a value is in memory at a stage whatever becomes of this.
-  bool is_held(ValueId v, int stage) const { return !is_result(v) || is_output_[v.value] || until_[v.value] >= stage || bytes_of(v) <= kSmall; }
+  bool is_held(ValueId v, int stage) const { return !is_result(v) || is_output_[v.value] || until_[v.value] >= stage || bytes_of(v) <= rewrite::kNegligibleBytes; }
 
   /// Bytes and stages that it takes to have a value at a stage.
   std::int64_t price(ValueId v, int stage, int depth) const {
@@ -139,7 +108,7 @@ class Recomputation {
       last = std::max(last, stage_[user.value]);
       if (backend_of(user) != backend_of(n)) here = std::max(here, stage_[user.value]);
     }
-    if (kSpared * (last - here) < last - stage_[n.value] || last == here || bytes_of(v) <= kSmall || !reads_little(n)) return;
+    if (kSpared * (last - here) < last - stage_[n.value] || last == here || bytes_of(v) <= rewrite::kNegligibleBytes || !reads_little(n)) return;
     if (price_of_operands(n, last, kDepth) >= bytes_of(v) * (last - here)) return;
     for (const NodeId user : users_[v.value])
       if (stage_[user.value] > here) std::ranges::replace(graph_.mutable_node(user).operands, v, again(v, stage_[user.value]));

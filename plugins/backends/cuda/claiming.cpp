@@ -3,25 +3,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/ir/outputs.h"
 #include "core/ir/printer.h"
 #include "core/ops/catalog.h"
 #include "core/ops/view.h"
+#include "core/rewrite/later_levels.h"
 #include "device/cards.h"
 #include "graph/levels.h"
 #include "graph/refusal.h"
-#include "late_levels.h"
 #include "run/kernels.h"
 
 namespace tenon::cuda {
 namespace {
 
 using codegen::Refusal;
+
+constexpr std::int64_t kUnknownExtent = 64;
 
 /// Of one graph. Nodes that say the same of the same types have the same answer: it takes a plan to find it.
 class Refusals {
@@ -82,8 +86,7 @@ bool is_strided_view(const ir::Graph& graph, ir::NodeId id) {
 /// Copies for the sake of nodes that others run, who need none, are left to them.
 void leave_views(const ir::Graph& graph, std::vector<std::optional<Refusal>>& refused) {
   const auto users = graph.users();
-  std::vector<bool> is_output(graph.value_capacity(), false);
-  for (const ir::Output& output : graph.outputs()) is_output[output.value.value] = true;
+  const std::vector<bool> is_output = ir::output_values(graph);
   for (std::size_t i = graph.nodes().size(); i-- > 0;) {
     const ir::NodeId id = graph.nodes()[i];
     if (refused[id.value] || graph.node(id).results.size() != 1) continue;
@@ -93,23 +96,34 @@ void leave_views(const ir::Graph& graph, std::vector<std::optional<Refusal>>& re
   }
 }
 
+/// For comparing: an extent that varies counts as some.
+std::int64_t bytes_of(const ir::Graph& graph, ir::ValueId v) {
+  const ir::Type& type = graph.type(v);
+  if (!type.is_tensor()) return 0;
+  auto bytes = static_cast<std::int64_t>(size_of(type.dtype));
+  for (const ir::Dim& d : type.shape) bytes *= d.is_constant() ? d.constant() : kUnknownExtent;
+  return bytes;
+}
+
 }  // namespace
 
 void claim_nodes(const ir::Graph& graph, Claims& claims) {
   auto refused = refuse_nodes(graph);
   leave_views(graph, refused);
   codegen::Levels levels(graph);
-  NodeLevels placed{std::vector<int>(graph.node_capacity(), 0), std::vector<bool>(graph.node_capacity(), false)};
+  std::vector<int> level(graph.node_capacity(), 0);
+  int last = 0;
   for (const ir::NodeId id : graph.nodes()) {
     const auto& refusal = refused[id.value];
-    placed.level[id.value] = levels.place(graph.node(id), !refusal);
-    placed.claimed[id.value] = !refusal;
+    level[id.value] = levels.place(graph.node(id), !refusal);
+    last = std::max(last, level[id.value] + (refusal ? 1 : 0));
     if (refusal) claims.refuse(id.value, refusal->reason, refusal->text);
   }
-  delay_nodes(graph, placed);
+  const auto is_claimed = [&](ir::NodeId id) { return !refused[id.value]; };
+  rewrite::delay_nodes(graph, level, {is_claimed, [&](ir::ValueId v) { return bytes_of(graph, v); }, last});
   std::map<std::pair<int, std::int32_t>, std::vector<std::uint32_t>> groups;  // by level and card
   for (const ir::NodeId id : graph.nodes())
-    if (placed.claimed[id.value]) groups[{placed.level[id.value], graph.type(graph.node(id).results[0]).device.index}].push_back(id.value);
+    if (is_claimed(id)) groups[{level[id.value], graph.type(graph.node(id).results[0]).device.index}].push_back(id.value);
   for (const auto& [where, nodes] : groups) claims.claim(nodes);
 }
 

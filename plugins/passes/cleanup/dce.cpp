@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <ranges>
 
+#include "core/ir/outputs.h"
 #include "core/rewrite/rewriter.h"
 
 namespace tenon::cleanup {
@@ -18,8 +19,7 @@ bool has_effect(const ir::Graph& graph, const ir::Node& node) {
 }
 
 void remove_dead_nodes(ir::Graph& graph) {
-  std::vector<bool> read(graph.value_capacity(), false);
-  for (const ir::Output& output : graph.outputs()) read[output.value.value] = true;
+  std::vector<bool> read = ir::output_values(graph);
 
   std::vector<NodeId> dead;
   for (NodeId id : std::views::reverse(graph.nodes())) {

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/ir/outputs.h"
 #include "fusion/chain.h"
 #include "fusion/contraction.h"
 #include "fusion/draft.h"
@@ -54,8 +55,7 @@ class Planner {
     choose_roots();
     computed_by_.resize(graph_.node_capacity());
     users_ = graph_.users();
-    is_output_.assign(graph_.value_capacity(), false);
-    for (const ir::Output& output : graph_.outputs()) is_output_[output.value.value] = true;
+    is_output_ = ir::output_values(graph_);
     begin_schedule();
     for (NodeId id : graph_.nodes()) pause(), now_ = place_[id.value], place(id);
     return assemble();

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/ir/outputs.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "core/ops/infer.h"
@@ -87,8 +88,7 @@ class AlarmBuilder {
 
  private:
   static std::vector<bool> read_values(const ir::Graph& graph) {
-    std::vector<bool> read(graph.value_capacity(), false);
-    for (const ir::Output& output : graph.outputs()) read[output.value.value] = true;
+    std::vector<bool> read = ir::output_values(graph);
     const auto nodes = graph.nodes();
     for (std::size_t i = nodes.size(); i-- > 0;) {
       const ir::Node& node = graph.node(nodes[i]);

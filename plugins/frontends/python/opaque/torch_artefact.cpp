@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/ir/buffer.h"
+#include "core/ir/outputs.h"
 #include "core/ops/view.h"
 #include "python/foreign/autocast.h"
 #include "python/opaque/planned_tensors.h"
@@ -106,8 +107,7 @@ class TorchArtefact final : public PythonArtefact {
 void claim_with_views(const ir::Graph& graph, const std::vector<ir::NodeId>& nodes, Claims& claims) {
   const auto users = graph.users();
   std::vector<std::vector<std::uint32_t>> groups(graph.node_capacity());  // by NodeId of the last
-  std::vector<bool> is_output(graph.value_capacity(), false);
-  for (const ir::Output& output : graph.outputs()) is_output[output.value.value] = true;
+  const std::vector<bool> is_output = ir::output_values(graph);
   for (const ir::NodeId id : nodes) groups[id.value].push_back(id.value);
   for (const ir::NodeId id : nodes) {
     const ir::ValueId v = graph.node(id).results[0];
