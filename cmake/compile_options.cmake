@@ -31,3 +31,8 @@ option(TENON_UNITY "Compile several files at a time: faster from nothing, slower
 function(tenon_unity target)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${TENON_UNITY} UNITY_BUILD_BATCH_SIZE 8)
 endfunction()
+
+# tenon_runs_once(TARGET): compiles it quickly in a release build. For tests: what they test is optimised, they are not.
+function(tenon_runs_once target)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O0>)
+endfunction()

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <functional>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -20,9 +21,9 @@ struct LaneRun {
   std::int64_t lanes = 1;
 };
 
-/// Calls `visit(run)` until every lane along `dim` has been in one run.
-template <std::size_t N, class Visit>
-void each_lane_run(const std::array<const TensorView*, N>& tensors, std::size_t dim, Visit visit) {
+/// Calls `visit(run)` until every lane along `dim` has been in one run. Compiled once an N, not once a kernel.
+template <std::size_t N>
+void each_lane_run(const std::array<const TensorView*, N>& tensors, std::size_t dim, const std::function<void(const LaneRun<N>&)>& visit) {
   struct Side {
     std::int64_t size;
     std::array<std::int64_t, N> strides;
