@@ -161,7 +161,8 @@ Values native_layer_norm(ForeignArguments& a) {
   a.container = Container::tuple;
   ir::ValueId y = with_affine(a, f.mul(m.distance, inverse), shape);
   if (!a.given("bias")) y = f.add(y, f.number(0));  // ATen adds a bias of zeros: -0 becomes 0
-  return {y, m.mean, inverse};
+  const auto constant = [&](V v) { return a.one("detach", {v}); };  // torch differentiates by the result alone
+  return {y, constant(m.mean), constant(inverse)};
 }
 
 Shape channels_of(ForeignArguments& a, V x) {

@@ -3,6 +3,7 @@
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
 #include "python/results/array_results.h"
 #include "python/results/torch_results.h"
 
@@ -19,6 +20,13 @@ Ref parts_of(const TensorOutput& output, PyObject* base) {
                                            PyArray_ISWRITEABLE(array) ? NPY_ARRAY_WRITEABLE : 0, nullptr));
   checked(PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(first.get()), Py_NewRef(base)));
   return first;
+}
+
+/// Has torch refuse writes through it as through what `split` gives.
+void refuse_writes(PyObject* view) {
+  static PyObject* const library = checked(imported("torch._C._autograd")).release();
+  static PyObject* const several = checked(PyObject_GetAttrString(checked(PyObject_GetAttrString(library, "CreationMeta")).get(), "MULTI_OUTPUT_NODE")).release();
+  if (checked(PyObject_CallMethod(view, "_is_view", nullptr)).is(Py_True)) checked(PyObject_CallMethod(library, "_set_creation_meta", "OO", view, several));
 }
 
 }  // namespace
@@ -40,6 +48,7 @@ Ref view_for(const TensorOutput& output, PyObject* viewed, PyObject* through, st
   const Ref owner = output.detached == Detached::what_it_views ? detached(base) : Ref::borrow(through == viewed ? base : through);
   Ref offset = checked(PyObject_CallMethod(base, "storage_offset", nullptr));
   Ref view = torch_view(*known_torch_library(), owner.get(), shape, strides, PyLong_AsLongLong(offset.get()) + from);
+  if (output.one_of_several) refuse_writes(view.get());
   return output.detached == Detached::itself ? detached(view.get()) : view;
 }
 

@@ -98,6 +98,7 @@ constexpr Row kTable[] = {
     {Trait::keeps_order, Of::any, "numpy.ndarray.astype numpy.astype numpy.nan_to_num"},
     {Trait::gives_arguments, Of::any, "numpy.atleast_1d numpy.atleast_2d numpy.atleast_3d"},
     {Trait::asks_for_sharing, Of::any, "numpy.may_share_memory"},
+    {Trait::gives_several_views, Of::torch, "unbind split split_with_sizes chunk"},
     {Trait::takes_apart_by_dimension, Of::any, "unbind"},
     {Trait::takes_apart_by_size, Of::torch, "split"},
     {Trait::takes_apart_by_count, Of::torch, "chunk tensor_split hsplit vsplit dsplit split_with_sizes"},

@@ -51,6 +51,7 @@ enum class Trait : std::uint8_t {
   keeps_order,       // gives a copy in NumPy's order "K"
   gives_arguments,   // gives its arguments as they are, or views of them, as it comes
   asks_for_sharing,  // whether arrays may share memory
+  gives_several_views, // of one tensor, through which torch refuses writes that need gradients
   takes_apart_by_dimension,  // gives a view for each place along a dimension
   takes_apart_by_size,       // gives views of so many places each
   takes_apart_by_count,      // gives so many views, or those between places

@@ -52,6 +52,7 @@ struct TensorOutput {
   std::optional<std::uint32_t> through;  // views: `CapturedGraph::tensors` from which they are made, a view of the same
   Detached detached = Detached::no;  // views
   bool untracked = false;            // views: made where grad mode was off
+  bool one_of_several = false;       // views: one call gave several, through which torch refuses writes that need gradients
   std::uint32_t writes = 0; // fresh and crossed torch tensors: what eager execution leaves in `_version`
   /// Sizes over the symbols of the graph, where some vary (then `shape`, `strides` and `offset` are those of the captured call). With them,
   /// of fresh ones the order, outermost first, in which the dimensions lie in memory; of views strides and offset.

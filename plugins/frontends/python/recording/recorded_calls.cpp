@@ -7,6 +7,7 @@
 
 #include "python/foreign/autocast.h"
 #include "python/foreign/foreign_arguments.h"
+#include "python/foreign/without_derivative.h"
 #include "python/library/replaced_kernels.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
@@ -48,11 +49,18 @@ Ref RecordedCalls::record_here(PyObject* callable, const ForeignFunction& functi
   if (!function.has(Trait::detaches) && history_.tracks(operands)) {
     history_.require_tracked(operands);
     if (PyObject* out = kwargs ? PyDict_GetItemString(kwargs, "out") : nullptr; out && out != Py_None) throw GraphBreak("out= beside tensors that require grad, which torch refuses");
+    for_arguments_without_derivative(function, args, kwargs, [&](PyObject* argument) {
+      if (const auto index = stand_ins_.find(argument); index && stand_ins_[*index].requires_grad) throw GraphBreak(fmt::format("{}: torch has no derivative by an argument that requires grad", function.name));
+    });
   }
   if (const auto of = autocast_of(operands); of && autocast_may_change(function, draws(callable, function, args, kwargs), *of))
     if (std::optional<Ref> result = record_under_autocast(callable, function, args, kwargs, *of)) return std::move(*result);
-  if (Ref parts = split_by_expressions(function, args, kwargs)) return parts;
-  return record_as_is(callable, function, args, kwargs);
+  const auto first = static_cast<Index>(stand_ins_.size());
+  Ref result = split_by_expressions(function, args, kwargs);
+  if (!result) result = record_as_is(callable, function, args, kwargs);
+  if (function.has(Trait::gives_several_views))
+    for (Index index = first; index < stand_ins_.size(); ++index) stand_ins_[index].one_of_several = stand_ins_[index].viewed.has_value();
+  return result;
 }
 
 /// Records a call whose tensors have the dtypes that it computes with.

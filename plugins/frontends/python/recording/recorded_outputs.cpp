@@ -232,6 +232,7 @@ std::uint32_t RecordedOutputs::tensor_output(Index index, CapturedGraph& capture
   output.writeable = s.writeable;
   output.detached = s.detached;
   output.untracked = s.untracked;
+  output.one_of_several = s.one_of_several && s.detached == Detached::no && !s.untracked && !s.inference;
   output.requires_grad = s.requires_grad && !s.untracked;
   output.inference = s.inference;
   if (core_.in_late_memory(index)) late_views_.vary(output, index);

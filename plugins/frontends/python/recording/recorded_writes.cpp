@@ -58,7 +58,7 @@ Ref RecordedWrites::record(PyObject* callable, const ForeignFunction& function, 
     };
     const ir::ValueId before = core_.present.of(*target), after = value();
     // Outside training torch gives what a dropout would write as it is, and counts no write.
-    if (!(after == before && function.has(Trait::drops_in_training))) core_.present.write(*target, after);
+    if (!(after == before && function.has(Trait::drops_in_training))) core_.present.write(*target, history_.written_over(before, after, first_node));
   }
   history_.note_write(*target);
   inputs_.note_write(*target);

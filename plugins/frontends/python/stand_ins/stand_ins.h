@@ -47,6 +47,7 @@ struct StandIn {
   Detached detached = Detached::no;
   bool leaf = false;                  // made by the call, and a leaf of torch's autograd graph from then on
   bool untracked = false;             // a view: made where grad mode was off, or of such a view; torch refuses writes through it that need gradients
+  bool one_of_several = false;        // a view that came with others from one call, or of such a view; torch refuses writes through it that need gradients
   bool inference = false;             // made in inference mode, or a view of such a view; is_inference() asks what made the memory
   bool counts_apart = false;          // made by `.data`: writes do not count in the version of what it views
   Ref constant;                       // what it stands for, where that is made by the capture and in every call the same

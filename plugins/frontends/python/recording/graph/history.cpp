@@ -303,6 +303,8 @@ void History::require_writable(Index target) {
     return;
   }
   if (!any && !tracking_) return;
+  const bool tracks = tracking_ && core_.stand_ins[target].kind == TensorKind::torch;
+  if (tracks && core_.stand_ins[target].one_of_several) throw GraphBreak("a write through one of several views that a call gave, which torch refuses");
   if (!any) {  // it becomes a part of the autograd graph
     if (is_input_memory(target)) throw GraphBreak("a write to an input that requires no grad, of what does");
     if (depends(core_.present.of(core_.stand_ins.owner(target)))) throw GraphBreak("a write with grad mode on, to a tensor that was made without");
@@ -314,6 +316,15 @@ void History::require_writable(Index target) {
   }
   const StandIn& s = core_.stand_ins[target];
   if (is_input_memory(target) || is_leaf_memory(target) || !s.requires_grad || s.untracked) throw GraphBreak("a write to a tensor that requires grad, or that shares its memory");
+}
+
+ir::ValueId History::written_over(ir::ValueId before, ir::ValueId after, std::size_t first_node) {
+  if (!tracking_ || before == after || !depends(before)) return after;
+  const auto reads = [&](ir::NodeId id) { return std::ranges::find(core_.graph.node(id).operands, before) != core_.graph.node(id).operands.end(); };
+  if (std::ranges::any_of(core_.graph.nodes().subspan(std::min(first_node, core_.graph.nodes().size())), reads)) return after;
+  core_.builder.on(core_.graph.type(after).device);
+  const ir::ValueId never = core_.builder.one("full", {core_.builder.literal(false)}, {{"dtype", DType::b8}, {"size", ir::Shape{}}});
+  return core_.builder.one("where", {never, before, after});
 }
 
 void History::note_write(Index target) {

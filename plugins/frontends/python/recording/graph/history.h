@@ -104,6 +104,8 @@ class History {
   void note_walked(ir::NodeId node) { to_come_.erase(node.value); }
   /// Throws GraphBreak for a write of which torch would refuse the gradient, or that makes an input one of another history.
   void require_writable(Index target);
+  /// The value that was written over another one by a call whose nodes begin there. torch's history goes on through what was there, which gets zeros.
+  ir::ValueId written_over(ir::ValueId before, ir::ValueId after, std::size_t first_node);
   /// Notes that the value was written by a tracked call: all that shares the memory requires grad then.
   void note_write(Index target);
 

@@ -252,6 +252,7 @@ void RecordedResults::find_viewed(StandIn& view, std::span<const Index> operands
   view.counts_apart |= stand_ins_[viewed].counts_apart;
   if (view.detached == Detached::no && stand_ins_[viewed].detached != Detached::no && !stand_ins_[viewed].leaf) view.detached = Detached::what_it_views;
   view.untracked = stand_ins_[viewed].untracked || !torch_state().value_or(core_.state).grad_enabled();
+  view.one_of_several = stand_ins_[viewed].one_of_several && view.detached == Detached::no;
   view.inference = stand_ins_[viewed].viewed && stand_ins_[viewed].inference;
   // Whatever the grad mode: torch says so of views, but not of those of what was made in inference mode.
   view.requires_grad = stand_ins_[viewed].requires_grad && view.detached == Detached::no && !core_.is_inference(viewed);
