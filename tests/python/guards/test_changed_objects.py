@@ -214,3 +214,22 @@ def test_a_slot_that_is_filled(read):
         if filled:
             given.value = 2
         assert outcome(compiled, given) == outcome(read, given)
+
+
+@pytest.mark.parametrize("container", [
+    lambda tensors: collections.defaultdict(list, enumerate(tensors)),
+    lambda tensors: collections.OrderedDict(enumerate(tensors)),
+    lambda tensors: collections.defaultdict(dict, {t: {"state": t} for t in tensors}),
+    lambda tensors: collections.deque(tensors),
+    lambda tensors: set(tensors),
+    lambda tensors: collections.UserList(tensors).data,
+], ids=["defaultdict", "OrderedDict", "nested", "deque", "set", "list"])
+def test_a_container_of_tensors_that_has_changed_is_not_printed(container, monkeypatch):
+    """What an optimizer keeps for each parameter took longer to print than to compile."""
+    printed = []
+    monkeypatch.setattr(torch.Tensor, "__repr__", lambda self, **_: printed.append(1) or "printed")
+    compiled = tenon.compile(lambda x, held: x * len(held))
+    tensors = [torch.nn.Parameter(torch.randn(2, 2)) for _ in range(3)]
+    for count in (1, 2, 3):
+        assert torch.equal(compiled(torch.ones(2), container(tensors[:count])), torch.full((2,), float(count)))
+    assert tenon.stats()["recompiles"] >= 1 and not printed

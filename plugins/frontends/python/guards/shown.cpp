@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <string_view>
+#include <utility>
 
 #include "python/guards/source.h"
 #include "python/objects/imported.h"
@@ -18,6 +19,7 @@ class ShownText {
     if (PyList_CheckExact(object)) return add_items(object, "[", "]");
     if (PyTuple_CheckExact(object)) return add_items(object, "(", PyTuple_GET_SIZE(object) == 1 ? ",)" : ")");
     if (PyDict_CheckExact(object)) return add_dict(object);
+    if (is_container(object)) return add_named(object);
     if (PyUnicode_CheckExact(object) && PyUnicode_GET_LENGTH(object) > static_cast<Py_ssize_t>(kLongest)) {
       Ref part = Ref::steal(PyUnicode_Substring(object, 0, kLongest));
       return add_repr(part ? part.get() : object);
@@ -42,6 +44,38 @@ class ShownText {
       add(Ref::borrow(PySequence_Fast_GET_ITEM(sequence, i)).get());
     }
     text_ += close;
+  }
+
+  /// A container of another class, whose own text would hold all that is in it.
+  void add_named(PyObject* object) {
+    text_ += fmt::format("{}(", Py_TYPE(object)->tp_name);
+    if (PyDict_Check(object)) {
+      add_dict(object);
+    } else if (PyList_Check(object) || PyTuple_Check(object)) {
+      add_items(object, "[", "]");
+    } else {
+      add_some(object);
+    }
+    text_ += ")";
+  }
+
+  static bool is_container(PyObject* object) {
+    return PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object) || PyAnySet_CheckExact(object) || is_deque(object);
+  }
+
+  static bool is_deque(PyObject* object) { return std::string_view(Py_TYPE(object)->tp_name) == "collections.deque"; }
+
+  /// What an iterator over it gives first.
+  void add_some(PyObject* object) {
+    Ref iterator = Ref::steal(PyObject_GetIter(object));
+    bool first = true;
+    while (iterator && !is_full()) {
+      const Ref item = Ref::steal(PyIter_Next(iterator.get()));
+      if (!item) break;
+      if (!std::exchange(first, false)) text_ += ", ";
+      add(item.get());
+    }
+    PyErr_Clear();
   }
 
   void add_dict(PyObject* dict) {
