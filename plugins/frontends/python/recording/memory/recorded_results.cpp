@@ -123,10 +123,16 @@ TensorSpec RecordedResults::fresh_spec(const ForeignFunction& function, ir::Valu
   return spec;
 }
 
-/// Takes over into the version of a result what torch counts while it makes that.
-void RecordedResults::note_writes(const ForeignFunction& function, Index made) {
+/// Takes over into the version of a result what torch counts while it makes that, by its name or, where torch itself has made it, by its twin.
+void RecordedResults::note_writes(const ForeignFunction& function, Index made, PyObject* twin) {
+  if (function.flavour != ops::Flavour::torch) return;
   const bool has_elements = std::ranges::find(stand_ins_[made].shape, 0) == stand_ins_[made].shape.end();
-  if (function.flavour == ops::Flavour::torch) stand_ins_.storage_of(made).writes = ops::writes_of_alias(function.name, has_elements);
+  std::uint32_t& writes = stand_ins_.storage_of(made).writes;
+  writes = ops::writes_of_alias(function.name, has_elements);
+  if (writes > 0 || !twin) return;
+  const Ref counted = Ref::steal(PyObject_GetAttrString(twin, "_version"));
+  if (counted) writes = static_cast<std::uint32_t>(PyLong_AsUnsignedLong(counted.get()));
+  else PyErr_Clear();  // an inference tensor keeps none
 }
 
 Ref RecordedResults::wrap_fresh(const ForeignFunction& function, const ops::ForeignResult& result, std::span<const Index> operands) {
@@ -216,7 +222,7 @@ Ref RecordedResults::stand_in_for_twin(PyObject* twin, ir::ValueId value, const 
     const Index index = core_.add_fresh(spec.kind, value, spec);
     if (spec.kind == TensorKind::scalar) return stand_ins_[index].object;
     stand_ins_[index].base = hidden_base_of(twin);
-    note_writes(function, index);
+    note_writes(function, index, twin);
     stand_ins_.adopt_twin(index, twin);
     return stand_ins_[index].object;
   }

@@ -48,7 +48,7 @@ class RecordedResults {
   bool any_is_empty_otherwise(std::span<const Index> operands) const;
   /// Whether one is row-major but for the stride of a dimension of size 1, which torch's meta kernels do not all keep.
   bool any_is_odd_row(std::span<const Index> operands) const;
-  void note_writes(const ForeignFunction& function, Index made);
+  void note_writes(const ForeignFunction& function, Index made, PyObject* twin = nullptr);
   bool has_number_operand(const ForeignFunction& function, ir::ValueId value) const;
   Ref stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function, std::span<const Index> operands);
   void find_viewed(StandIn& view, std::span<const Index> operands);
