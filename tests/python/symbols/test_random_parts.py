@@ -124,6 +124,26 @@ def test_parts_given_the_sizes_that_they_have_by_name(shaped):
     check(part, lambda draw: (IMAGE, draw.randint(0, 9), draw.randint(0, 9), draw.randint(4, 30), draw.randint(4, 30)), 3, breaks=False)
 
 
+def test_a_size_in_two_numbers_is_one_condition():
+    """That (h, w) is none of these is one variant, whichever number it is that differs."""
+    sizes = [(20, 24), (24, 24), (20, 20), (24, 20), (32, 20), (20, 32), (31, 17)]
+    places = itertools.cycle(sizes)
+
+    def fn(x):
+        return x + 1 if tuple(x.shape[-2:]) == (24, 20) or list(x.shape[-2:]) == [20, 32] else x * 2
+
+    check(fn, lambda _: (lambda h, w: (IMAGE[:, :h, :w].contiguous(),))(*next(places)), most=5, breaks=False)
+
+
+def test_draws_between_bounds_that_are_tensors():
+    bounds = torch.log(torch.tensor([0.75, 1.25]))
+
+    def fn(x):
+        return x * torch.exp(torch.empty(1).uniform_(bounds[0], bounds[1])) + torch.empty(3, 1, 1).normal_(0, bounds[1])
+
+    check(fn, lambda _: (IMAGE,), most=1, breaks=False)
+
+
 def placed(x):
     width, height = int(48 * (1 + torch.rand(1))), int(40 * (1 + torch.rand(1)))
     canvas = torch.zeros(3, height, width)

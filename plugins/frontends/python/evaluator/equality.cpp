@@ -131,6 +131,17 @@ void Equality::tell_apart(PyObject* left, PyObject* right, int depth) {
   }
 }
 
+std::optional<bool> Equality::equal_ints(PyObject* left, PyObject* right) {
+  const auto is_sequence = [&](PyObject* object) { return PyTuple_CheckExact(object) || PyList_CheckExact(object); };
+  if (Py_TYPE(left) != Py_TYPE(right) || !is_sequence(left) || PySequence_Fast_GET_SIZE(left) != PySequence_Fast_GET_SIZE(right)) return std::nullopt;
+  const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(left));
+  const std::span<PyObject* const> x{PySequence_Fast_ITEMS(left), count}, y{PySequence_Fast_ITEMS(right), count};
+  const auto is_int = [&](PyObject* item) { return PyLong_CheckExact(item) || heap_.is_number(item); };
+  const auto varies = [&](PyObject* item) { return heap_.is_number(item); };
+  if (!std::ranges::all_of(x, is_int) || !std::ranges::all_of(y, is_int) || (std::ranges::none_of(x, varies) && std::ranges::none_of(y, varies))) return std::nullopt;
+  return core_.recorder().equal_ints(x, y);
+}
+
 void Equality::tell_items_apart(PyObject* items, PyObject* item) {
   const Container container = heap_.traits(items).container;
   if (heap_.traits(item).atom || (container != Container::list && container != Container::tuple && container != Container::deque && !PyDictValues_Check(items))) return;

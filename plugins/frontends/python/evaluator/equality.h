@@ -27,6 +27,8 @@ class Equality {
   void tell_apart(PyObject* left, PyObject* right, int depth = 0);
   /// Likewise each item of a sequence and the object that is looked for among them.
   void tell_items_apart(PyObject* items, PyObject* item);
+  /// Whether two lists or tuples of ints, some of which vary, are equal, where that is one condition; empty where C code compares them item by item.
+  std::optional<bool> equal_ints(PyObject* left, PyObject* right);
   /// Equality of lists, tuples and dicts that hold objects with an `__eq__` in Python, or older numbers, item by item. Empty when they are no such pair.
   std::optional<bool> equal_containers(PyObject* left, PyObject* right);
   bool contains_by_comparing(PyObject* iterable, PyObject* item);

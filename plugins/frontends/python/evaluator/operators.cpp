@@ -272,6 +272,8 @@ Ref Operators::compare(int operation, PyObject* left, PyObject* right) {
   for (PyObject* operand : {left, right})
     if (!stand_in && Py_TYPE(operand)->tp_richcompare != PyBaseObject_Type.tp_richcompare) require_known_operands({operand});
   core_.equality().tell_apart(left, right);
+  if (operation == Py_EQ || operation == Py_NE)
+    if (const auto equal = core_.equality().equal_ints(left, right)) return Ref::borrow(*equal == (operation == Py_EQ) ? Py_True : Py_False);
   const auto seen = [&](PyObject* operand) { return heap_.traits(operand).iterator ? Ref::borrow(operand) : core_.hidden_calls().for_elements(operand); };
   Ref x = seen(left), y = seen(right);
   core_.mark_position();

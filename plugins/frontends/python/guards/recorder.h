@@ -66,6 +66,9 @@ class Recorder {
   virtual void counts(SourceId, PyObject*, PyObject*, GuardSet&) {}
   /// The int that a stand-in of role number stands for, with its value guarded.
   virtual Ref plain_number(PyObject* number) { return Ref::borrow(number); }
+  /// Whether ints of two sequences of the same length, among which are stand-ins of role number, are equal place by place: what makes them differ
+  /// is one condition, whichever it is. None where the comparison of each is as good.
+  virtual std::optional<bool> equal_ints(std::span<PyObject* const>, std::span<PyObject* const>) { return std::nullopt; }
   /// Whether stand-ins of ints hash as the int now, with nothing guarded. Gives what was set before.
   virtual bool hash_unguarded(bool) { return false; }
   /// The str that a function makes of arguments among which are stand-ins of role number: one more such stand-in. Empty where they must be known.

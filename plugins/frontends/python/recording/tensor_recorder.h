@@ -63,6 +63,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool items_keep_varying(SourceId source, GuardSet& guards) override { return number_inputs_.items_keep_varying(source, guards); }
   bool rounds_keep_varying(std::span<const Ref> bounds) override { return number_inputs_.rounds_keep_varying(bounds); }
   void counts(SourceId source, PyObject* count, PyObject* next, GuardSet& guards) override { number_inputs_.counts(source, count, next, guards); }
+  std::optional<bool> equal_ints(std::span<PyObject* const> left, std::span<PyObject* const> right) override { return number_inputs_.equal_ints(left, right); }
   Ref plain_number(PyObject* number) override { return number_inputs_.plain_number(number); }
   std::optional<VaryingPlace> place_of(PyObject* number) override { return number_inputs_.place_of(number); }
   bool may_be_chosen(PyObject* object) override { return number_inputs_.may_be_chosen(object); }

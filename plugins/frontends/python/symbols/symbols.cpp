@@ -211,6 +211,22 @@ bool Symbols::decide(Operator op, const ir::Dim& left, const ir::Dim& right) {
   return false;
 }
 
+std::optional<bool> Symbols::all_equal(std::span<const std::pair<ir::Dim, ir::Dim>> pairs) {
+  try {
+    ir::Dim squares = 0;
+    std::size_t open = 0;
+    for (const auto& [left, right] : pairs) {
+      const ir::Dim difference = left - right;
+      if (const ops::infer::Interval range = ops::infer::range(graph_, difference); range.least > 0 || range.most < 0) return false;
+      open += !difference.is_constant();
+      squares = squares + difference * difference;
+    }
+    if (open > 1 && value(squares) != 0) return decide(Operator::equal, squares, 0);
+  } catch (const Exception&) {  // larger than expressions may be
+  }
+  return std::nullopt;
+}
+
 bool Symbols::branch(Operator op, const ir::Dim& left, const ir::Dim& right) {
   const bool constant = left.is_constant() && right.is_constant();
   if (!constant && is_known(left) && is_known(right)) {

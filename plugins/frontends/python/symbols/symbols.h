@@ -93,7 +93,9 @@ class Symbols final : public ops::SizeQuestions {
   void settle_extent(const ir::Dim& dim);
   /// Whether the relation holds, which is guarded where the ranges do not prove it.
   bool decide(ir::Relation::Operator op, const ir::Dim& left, const ir::Dim& right);
-  /// The same for a branch of the program. Where variants have mounted up it breaks the graph: what comes after it is compiled once for either
+  /// Whether all pairs are equal; nothing where that is for each of them to say. That some differ is one relation, where several might.
+  std::optional<bool> all_equal(std::span<const std::pair<ir::Dim, ir::Dim>> pairs);
+  /// As `decide`, for a branch of the program. Where variants have mounted up it breaks the graph: what comes after it is compiled once for either
   /// way, not once for all that came before.
   bool branch(ir::Relation::Operator op, const ir::Dim& left, const ir::Dim& right);
   /// The program needs the number itself: guards its value.

@@ -76,6 +76,16 @@ bool NumberInputs::may_be_chosen(PyObject* object) {
   return torch && !inputs_.freezes() && reinterpret_cast<PyObject*>(Py_TYPE(object)) == torch->tensor.get();
 }
 
+std::optional<bool> NumberInputs::equal_ints(std::span<PyObject* const> left, std::span<PyObject* const> right) {
+  std::vector<std::pair<ir::Dim, ir::Dim>> pairs;
+  for (std::size_t i = 0; i < left.size(); ++i) {
+    const auto x = integer_of(left[i]), y = integer_of(right[i]);
+    if (!x || !y || !core_.symbols.is_known(*x) || !core_.symbols.is_known(*y)) return std::nullopt;
+    pairs.emplace_back(*x, *y);
+  }
+  return core_.symbols.all_equal(pairs);
+}
+
 Ref NumberInputs::plain_number(PyObject* number) {
   if (is_late_text(number)) need_text(core_.symbols, number, "the use as a key");
   if (is_symbolic_scalar(number)) need_scalar(core_.symbols, scalar_of(number), "the use as a key");

@@ -1,6 +1,7 @@
 // Ints, floats, texts and lengths that were there before the call and may vary, as the program sees them.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 
@@ -26,6 +27,7 @@ class NumberInputs {
   void counts(SourceId source, PyObject* count, PyObject* next, GuardSet& guards);
   std::optional<Recorder::VaryingPlace> place_of(PyObject* number);
   bool may_be_chosen(PyObject* object);
+  std::optional<bool> equal_ints(std::span<PyObject* const> left, std::span<PyObject* const> right);
   Ref plain_number(PyObject* number);
 
  private:

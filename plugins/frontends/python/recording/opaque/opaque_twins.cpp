@@ -87,24 +87,31 @@ long version_of(PyObject* twin) {
 }
 
 /// A function that takes a number takes a tensor without dimensions for it, whose element a twin cannot give. What the function gives for
-/// two numbers alike, it gives for any; nothing where it does not.
+/// two numbers alike, it gives for any; nothing where it does not. One is such a number, or all are: the bounds of what is drawn, which rise.
 Ref OpaqueTwins::call_with_number(PyObject* callable, std::span<const Index> operands, PyObject* twin_args, PyObject* twin_kwargs) {
   const CpuMetaKernels as_on_cpu;
+  std::vector<PyObject*> numbers;
   for (Index index : operands) {
-    if (!stand_ins_[index].shape.empty() || !is_float(stand_ins_[index].dtype) || stand_ins_[index].requires_grad) continue;
-    PyObject* twin = stand_ins_.twin(index);
+    const bool may_be = stand_ins_[index].shape.empty() && is_float(stand_ins_[index].dtype) && !stand_ins_[index].requires_grad;
+    if (may_be) numbers.push_back(stand_ins_.twin(index));
+  }
+  const auto call_with = [&](std::span<PyObject* const> taken) -> Ref {
     Ref answers[2];
     for (int i = 0; i < 2; ++i) {
-      Ref number = checked(PyFloat_FromDouble(i + 1.0));
-      const auto number_for_twin = [&](PyObject* item) { return item == twin ? number : Ref(); };
+      const auto number_for_twin = [&](PyObject* item) {
+        const auto found = std::ranges::find(taken, item);
+        return found == taken.end() ? Ref() : checked(PyFloat_FromDouble(i + 1.0 + static_cast<double>(found - taken.begin())));
+      };
       Ref args = with_replaced(twin_args, number_for_twin);
       Ref kwargs = twin_kwargs ? with_replaced(twin_kwargs, number_for_twin) : Ref();
       answers[i] = Ref::steal(PyObject_Call(callable, args.get(), kwargs.get()));
       if (!answers[i]) PyErr_Clear();
     }
-    if (answers[0] && answers[1] && say_the_same(answers[0].get(), answers[1].get())) return answers[0];
-  }
-  return {};
+    return answers[0] && answers[1] && say_the_same(answers[0].get(), answers[1].get()) ? std::move(answers[0]) : Ref();
+  };
+  for (PyObject*& number : numbers)
+    if (Ref answer = call_with({&number, 1})) return answer;
+  return numbers.size() > 1 ? call_with(numbers) : Ref();
 }
 
 Ref OpaqueTwins::call(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
