@@ -101,24 +101,10 @@ void RecordedOutputs::vary_view(TensorOutput& output, const StandIn& view, const
   for (const ir::Dim& number : numbers) symbols_.constant(number);
 }
 
-/// What a run finds of data is known from a result that has it.
-void RecordedOutputs::give_size(const ir::Dim& size, CapturedGraph& captured) {
-  if (symbols_.is_known(size)) return;
-  std::optional<Index> best;
-  for (Index index = 0; index < stand_ins_.size(); ++index) {
-    const StandIn& s = stand_ins_[index];
-    if (s.viewed || s.kind == TensorKind::scalar || s.inference || std::ranges::find(graph_.type(s.value).shape, size) == graph_.type(s.value).shape.end()) continue;
-    if (!best || (stand_ins_[*best].requires_grad && !s.requires_grad)) best = index;
-  }
-  if (!best) symbols_.value(size);  // breaks
-  fresh_output(*best, captured);
-}
-
 std::uint32_t RecordedOutputs::number_output(PyObject* number, CapturedGraph& captured) {
   TensorOutput output;
   output.kind = TensorOutput::Kind::number;
   output.varying_shape = {*integer_of(number)};
-  output.varying_shape.front().for_each_symbol([&](SymbolId s) { give_size(ir::Dim::symbol(s), captured); });
   captured.tensors.push_back(std::move(output));
   return static_cast<std::uint32_t>(captured.tensors.size() - 1);
 }

@@ -31,7 +31,6 @@ class RecordedOutputs {
 
  private:
   // Each gives its place in CapturedGraph::tensors.
-  void give_size(const ir::Dim& size, CapturedGraph& captured);
   std::uint32_t number_output(PyObject* number, CapturedGraph& captured);
   std::uint32_t scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured);
   std::uint32_t tensor_output(Index index, CapturedGraph& captured);

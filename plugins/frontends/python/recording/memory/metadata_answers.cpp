@@ -52,6 +52,7 @@ Ref MetadataAnswers::answer(PyObject* callable, const ForeignFunction& function,
 Ref MetadataAnswers::length(PyObject* stand_in) {
   const ir::Shape& shape = graph_.type(stand_ins_[stand_ins_.require(stand_in)].value).shape;
   if (shape.empty() || shape.front().is_constant()) return {};
+  symbols_.value(shape.front());  // breaks for one that depends on data
   return make_integer(shape.front());
 }
 
@@ -66,6 +67,7 @@ Ref MetadataAnswers::size_tuple(ops::Flavour flavour, std::span<const ir::Dim> s
 std::optional<Ref> MetadataAnswers::answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs) {
   const ir::Shape& shape = graph_.type(self.value).shape;
   if (std::ranges::all_of(shape, [](const ir::Dim& d) { return d.is_constant(); })) return std::nullopt;
+  symbols_.values(shape);  // breaks for one that depends on data
   const bool torch = self.kind == TensorKind::torch;
   const bool plain = PyTuple_GET_SIZE(args) == 1 && (!kwargs || PyDict_GET_SIZE(kwargs) == 0);
   if (plain && (name == "shape" || (torch && name == "size"))) return size_tuple(torch ? ops::Flavour::torch : ops::Flavour::numpy, shape);
