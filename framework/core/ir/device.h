@@ -26,11 +26,11 @@ struct Device {
 constexpr DLDevice dlpack_device(Device device) { return {static_cast<DLDeviceType>(device.kind), device.index}; }
 constexpr Device device_of(DLDevice device) { return {static_cast<std::uint8_t>(device.device_type), device.device_id}; }
 
-/// The name of a kind of device: "cuda", or "device9" where the number has no other.
+/// The name of a kind of device: "cpu", or "device9" where the number has no other.
 std::string device_kind_text(std::uint8_t kind);
 /// The number of a kind; nothing where the word names none.
 std::optional<std::uint8_t> device_kind_named(std::string_view word);
-/// "cuda:0".
+/// "mps:0".
 std::string device_text(Device device);
 /// The device that a text names; the first of its kind where it has no index. Throws (invalid_argument) with the names that there are.
 Device device_named(std::string_view text);

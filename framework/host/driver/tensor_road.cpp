@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/ir/printer.h"
+#include "core/ir/symbol_uses.h"
 #include "core/memory/row_major.h"
 #include "host/devices/event.h"
 #include "host/devices/tensor_copy.h"

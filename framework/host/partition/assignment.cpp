@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/ir/symbol_uses.h"
 #include "host/partition/group_graph.h"
 #include "host/partition/placement.h"
 

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/ir/outputs.h"
+#include "core/ir/symbol_uses.h"
 
 namespace tenon::host {
 namespace {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/ir/graph.h"
-#include "core/ir/symbol_uses.h"
 
 namespace tenon::host {
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "core/ir/symbol_uses.h"
 #include "core/ops/catalog.h"
 #include "host/partition/assignment.h"
 #include "host/partition/convex.h"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "core/ir/symbol_uses.h"
 #include "host/diagnostics/failure.h"
 #include "host/diagnostics/progress.h"
 #include "host/machine/threads.h"

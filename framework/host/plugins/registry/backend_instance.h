@@ -68,7 +68,7 @@ class BackendInstance {
   std::mutex execute_mutex_;
 };
 
-/// The devices that a backend names, each as "cpu:0", or as a kind alone ("cuda") where it takes every one.
+/// The devices that a backend names, each as "cpu:0", or as a kind alone ("cpu") where it takes every one.
 std::vector<std::string> served_devices(const TenonBackend& backend);
 
 /// The failure of a call into a plugin as an error: the plugin's own words where it gave some.

@@ -120,8 +120,11 @@ struct MatrixKernel {
 /// it lies: packing costs more.
 inline constexpr std::int64_t kDotRows = 48, kFewRows = 12;
 static_assert(kFewRows <= kDotRows);
-/// Bytes of a tile's row with AVX-512. One with AVX2 is a line of the cache.
-inline constexpr std::int64_t kWideRow = 256;
+/// Whether a tile's row of so many columns is several lines of the cache, as with AVX-512. One with AVX2 is a line.
+template <class T>
+constexpr bool is_wide_row(std::int64_t columns) {
+  return columns * static_cast<std::int64_t>(sizeof(T)) >= 256;
+}
 /// The most rows of a register tile.
 inline constexpr int kMostRows = 12;
 /// The most elements of the sum that one pass takes.

@@ -174,7 +174,7 @@ class Multiplier {
   }
 
   std::int64_t panel_elements() const { return panels_.elements(); }
-  std::int64_t matrix_pass() const { return width_ * static_cast<std::int64_t>(sizeof(T)) < kWideRow ? kPassDepth : kWidePassDepth; }
+  std::int64_t matrix_pass() const { return is_wide_row<T>(width_) ? kWidePassDepth : kPassDepth; }
 
   template <class Body>
   void each(std::int64_t count, Body body) {
@@ -229,7 +229,7 @@ class Multiplier {
   }
 
   /// Whether the left operand's part of a block of rows would not stay in cache.
-  bool in_slabs() const { return packs() && p_.step_depth == 1 && width_ * static_cast<std::int64_t>(sizeof(T)) < kWideRow && p_.m > kFinishedRows && depth_ * kFinishedRows > kCachedElements; }
+  bool in_slabs() const { return packs() && p_.step_depth == 1 && !is_wide_row<T>(width_) && p_.m > kFinishedRows && depth_ * kFinishedRows > kCachedElements; }
   std::int64_t slab_depth() const { return kPassesOfSlab * pass_; }
 
   /// Multiplies panels with all rows, a slab of the sum after the other.

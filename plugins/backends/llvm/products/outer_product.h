@@ -36,7 +36,7 @@ class OuterProduct {
     if (p_.m == 0 || p_.n == 0) return;
     rows_ = ((p_.m + blocks_ - 1) / blocks_ + height_ - 1) / height_ * height_;
     blocks_ = (p_.m + rows_ - 1) / rows_;
-    copies_ = width_ * static_cast<std::int64_t>(sizeof(T)) < kWideRow && rows_ > kFewTiles * height_;
+    copies_ = !is_wide_row<T>(width_) && rows_ > kFewTiles * height_;
     together_ = copies_ ? std::clamp<std::int64_t>(kSumsOfTask / sums(), 1, panels_) : 1;
     groups_ = (panels_ + together_ - 1) / together_;
     const std::int64_t tasks = blocks_ * groups_, most = kPartialSums / std::max<std::int64_t>(1, blocks_ * panels_ * sums());

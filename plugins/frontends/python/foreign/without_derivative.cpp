@@ -4,6 +4,8 @@
 #include <span>
 #include <string_view>
 
+#include "python/objects/names.h"
+
 namespace tenon::python {
 namespace {
 
@@ -20,39 +22,30 @@ struct Argument {
 };
 
 struct Row {
-  std::string_view functions;  // by the last word of their names, or by the whole
+  std::string_view functions;  // between spaces, by the last word of their names, or by the whole
   Argument argument;
 };
 
 // As torch 2.13 has it in its list of derivatives.
-constexpr std::string_view kByNone = "floor_divide floor_divide_ __floordiv__ __ifloordiv__ __rfloordiv__ heaviside heaviside_ __rmod__ acosh_ asinh_ atanh_ arccosh_ arcsinh_ arctanh_";
+constexpr std::string_view kByNone = " floor_divide floor_divide_ __floordiv__ __ifloordiv__ __rfloordiv__ heaviside heaviside_ __rmod__ acosh_ asinh_ atanh_ arccosh_ arcsinh_ arctanh_ ";
 constexpr Row kNotBy[] = {
-    {"torch.batch_norm torch.native_batch_norm torch.instance_norm", {3, "running_mean"}},
-    {"torch.batch_norm torch.native_batch_norm torch.instance_norm", {4, "running_var"}},
-    {"torch.nn.functional.batch_norm torch.nn.functional.instance_norm", {1, "running_mean"}},
-    {"torch.nn.functional.batch_norm torch.nn.functional.instance_norm", {2, "running_var"}},
-    {"nll_loss nll_loss_nd nll_loss2d cross_entropy cross_entropy_loss binary_cross_entropy binary_cross_entropy_with_logits", {2, "weight"}},
-    {"torch.binary_cross_entropy_with_logits", {3, "pos_weight"}},
-    {"torch.nn.functional.binary_cross_entropy_with_logits", {6, "pos_weight"}},
-    {"multi_margin_loss", {4, "weight"}},
-    {"soft_margin_loss", {1, "target"}},
+    {" torch.batch_norm torch.native_batch_norm torch.instance_norm ", {3, "running_mean"}},
+    {" torch.batch_norm torch.native_batch_norm torch.instance_norm ", {4, "running_var"}},
+    {" torch.nn.functional.batch_norm torch.nn.functional.instance_norm ", {1, "running_mean"}},
+    {" torch.nn.functional.batch_norm torch.nn.functional.instance_norm ", {2, "running_var"}},
+    {" nll_loss nll_loss_nd nll_loss2d cross_entropy cross_entropy_loss binary_cross_entropy binary_cross_entropy_with_logits ", {2, "weight"}},
+    {" torch.binary_cross_entropy_with_logits ", {3, "pos_weight"}},
+    {" torch.nn.functional.binary_cross_entropy_with_logits ", {6, "pos_weight"}},
+    {" multi_margin_loss ", {4, "weight"}},
+    {" soft_margin_loss ", {1, "target"}},
 };
-constexpr Row kNoneIfGiven[] = {{"scatter scatter_", {-1, "reduce"}}};
-constexpr Row kNoneIfNumber[] = {{"remainder", {0, "self"}}};
-constexpr Row kNoneIfNegative[] = {{"elu_ celu_", {1, "alpha"}}, {"leaky_relu_", {1, "negative_slope"}}};
-constexpr Row kNoneIfNegativeInPlace[] = {{"torch.nn.functional.elu torch.nn.functional.celu", {1, "alpha"}}, {"torch.nn.functional.leaky_relu", {1, "negative_slope"}}};
+constexpr Row kNoneIfGiven[] = {{" scatter scatter_ ", {-1, "reduce"}}};
+constexpr Row kNoneIfNumber[] = {{" remainder ", {0, "self"}}};
+constexpr Row kNoneIfNegative[] = {{" elu_ celu_ ", {1, "alpha"}}, {" leaky_relu_ ", {1, "negative_slope"}}};
+constexpr Row kNoneIfNegativeInPlace[] = {{" torch.nn.functional.elu torch.nn.functional.celu ", {1, "alpha"}}, {" torch.nn.functional.leaky_relu ", {1, "negative_slope"}}};
 constexpr Argument kInPlace = {2, "inplace"};  // of these
 
-bool lists(std::string_view list, std::string_view name) {
-  for (std::size_t at = 0; at < list.size();) {
-    const std::size_t end = std::min(list.find(' ', at), list.size());
-    if (list.substr(at, end - at) == name) return true;
-    at = end + 1;
-  }
-  return false;
-}
-
-bool names(std::string_view list, const ForeignFunction& function) { return lists(list, function.last_word()) || lists(list, function.name); }
+bool names(std::string_view list, const ForeignFunction& function) { return is_among(function.last_word(), list) || is_among(function.name, list); }
 
 bool is_number(PyObject* object) { return PyFloat_Check(object) || PyLong_Check(object); }
 

@@ -5,6 +5,7 @@
 
 #include "python/guards/source.h"
 #include "python/objects/imported.h"
+#include "python/objects/library_types.h"
 
 namespace tenon::python {
 namespace {
@@ -60,10 +61,8 @@ class ShownText {
   }
 
   static bool is_container(PyObject* object) {
-    return PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object) || PyAnySet_CheckExact(object) || is_deque(object);
+    return PyDict_Check(object) || PyList_Check(object) || PyTuple_Check(object) || PyAnySet_CheckExact(object) || Py_TYPE(object) == library_types().deque;
   }
-
-  static bool is_deque(PyObject* object) { return std::string_view(Py_TYPE(object)->tp_name) == "collections.deque"; }
 
   /// What an iterator over it gives first.
   void add_some(PyObject* object) {

@@ -194,13 +194,13 @@ bool Symbols::note(ir::Relation relation) {
 }
 
 bool Symbols::decide(Operator op, const ir::Dim& left, const ir::Dim& right) {
+  value(left), value(right);  // breaks for one that depends on data
   const ops::infer::Interval difference = ops::infer::range(graph_, left - right);
   const bool holds = ir::Relation{op, left, right}.holds(values_);
   const bool proven = (op == Operator::equal || op == Operator::not_equal)
                           ? left == right || difference.least > 0 || difference.most < 0
                           : (op == Operator::less ? difference.most < 0 || difference.least >= 0 : difference.most <= 0 || difference.least > 0);
   if (proven) return holds;
-  value(left), value(right);  // breaks for one that depends on data
   if (holds) return note({op, left, right});
   switch (op) {
     case Operator::equal: note({Operator::not_equal, left, right}); break;
@@ -265,7 +265,6 @@ bool Symbols::rounds_keep_varying(std::span<const std::string> bounds) {
 }
 
 bool Symbols::is_exact_in_floats(const ir::Dim& integer) {
-  value(integer);  // breaks for one that depends on data: the tape runs before the graph
   const SymbolId symbol = integer.is_constant() ? SymbolId() : integer.as_symbol();
   if (symbol && sources_[symbol.value].kind == NumberSource::Kind::extent) return true;  // no tensor has more elements
   return decide(Operator::less_equal, integer, kMostExactInFloats) && decide(Operator::less_equal, -kMostExactInFloats, integer);

@@ -57,11 +57,10 @@ void LateSizes::refuse(std::span<const Index> operands) const {
 
 void LateSizes::refuse(const ForeignFunction& function, std::span<const Index> operands) const {
   const bool item = function.has(Trait::subscripts);
-  const bool in_place = function.writes && !item && function.op && function.op->body && !operands.empty() && core_.is_late(core_.stand_ins[operands.front()].value);
-  const bool elsewhere = function.writes && function.op && function.flavour == ops::Flavour::torch && !operands.empty() && !core_.is_late(core_.stand_ins[operands.front()].value);
   const auto is_torch = [&](Index index) { return core_.stand_ins[index].kind == TensorKind::torch; };
   const bool crosses = function.has(Trait::crosses) && !item && (function.flavour == ops::Flavour::torch || std::ranges::any_of(operands, is_torch));
-  if (function.in_graph || !function.op || crosses || (function.writes && !item && !in_place && !elsewhere)) refuse(operands);
+  const auto may_write = [&] { return !operands.empty() && (core_.is_late(core_.stand_ins[operands.front()].value) ? static_cast<bool>(function.op->body) : function.flavour == ops::Flavour::torch); };
+  if (function.in_graph || !function.op || crosses || (function.writes && !item && !may_write())) refuse(operands);
 }
 
 TensorSpec LateSizes::spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) {

@@ -23,7 +23,8 @@ class LateSizes {
   /// Breaks where a size of an operand depends on data.
   void refuse(std::span<const Index> operands) const;
   /// Breaks for such operands of what is not recorded as nodes from values, and what writes, but for the elements that a write to another tensor
-  /// takes, for elements that a write names by plain numbers, and for pointwise functions in place.
+  /// takes, for elements that a write names by plain numbers, for pointwise functions in place, and for torch's functions that write a tensor whose size is
+  /// known.
   void refuse(const ForeignFunction& function, std::span<const Index> operands) const;
   /// Whether the layout of one of them may be another one for other sizes.
   bool layout_varies(std::span<const Index> operands) const;

@@ -119,7 +119,6 @@ std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes_by_trials(PyObject* ca
   collect_integers(args, candidates);
   if (kwargs) collect_integers(kwargs, candidates);
   const std::vector<ir::Dim> numbers(candidates.begin() + first_number, candidates.end());
-  symbols_.values(numbers);  // breaks for one that depends on data
   std::vector<std::size_t> varying;
   for (const ir::Dim& dim : candidates)
     dim.for_each_symbol([&](SymbolId s) {
