@@ -160,3 +160,19 @@ def test_second_gradients_of_products_with_several_zeros_at_a_place(by, source, 
         got = of(tenon.compile(lambda x, s: getattr(x, by)(0, INDEX, s, "prod", include_self=include_self).pow(3)), [values, source], True)
         torch.testing.assert_close(got, want)
     assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize("shape, groups", [((1, 6, 3), 2), ((2, 6, 3), 2), ((1, 6, 7), 2), ((1, 12, 3), 4), ((2, 6, 5), 3)])
+def test_a_value_of_few_points_beside_sums_of_many_is_written_over_by_none_of_those(shape, groups):
+    """It is stored at each of the many points; where it lies over what it was computed from, the second one would read what the first has stored."""
+    def step(x, weight, bias):
+        torch.nn.functional.group_norm(x, groups, weight, bias, 0.5).sum().backward()
+
+    def leaves():
+        torch.manual_seed(0)
+        return [torch.randn(*size, dtype=torch.float64).requires_grad_() for size in (shape, shape[1:2], shape[1:2])]
+
+    want, got = leaves(), leaves()
+    step(*want)
+    tenon.compile(step)(*got)
+    torch.testing.assert_close([t.grad for t in got], [t.grad for t in want])

@@ -13,12 +13,37 @@ bool reads_only_at(const KernelStep& step, std::size_t run, std::size_t buffer, 
   return std::ranges::all_of(step.kernel.operations, [&](const Operation& op) { return op.kind != OperationKind::load || op.payload != buffer || op.offset == offset; });
 }
 
+/// Where an index has the variables of loops: as they are, divided, or what a division leaves.
+struct Variables {
+  std::vector<ir::SymbolId> plain, divided, left;
+
+  void collect(const Dim& index, std::vector<ir::SymbolId>& into) {
+    for (const ir::DimTerm& term : index.terms())
+      for (const ir::DimAtom& atom : term.atoms) {
+        if (atom.op == ir::DimOp::symbol) into.push_back(atom.symbol);
+        for (const Dim& operand : atom.operands) collect(operand, atom.op == ir::DimOp::floor_div ? divided : atom.op == ir::DimOp::mod ? left : into);
+      }
+  }
+};
+
+/// True when rounds of a loop store to the same place: all but the first would read there what the first has written.
+bool returns_to_a_place(const Store& store) {
+  Variables variables;
+  variables.collect(store.offset, variables.plain);
+  const auto among = [](const std::vector<ir::SymbolId>& all, ir::SymbolId symbol) { return std::ranges::find(all, symbol) != all.end(); };
+  const auto only_in = [&](const std::vector<ir::SymbolId>& some, const std::vector<ir::SymbolId>& others) {
+    return std::ranges::any_of(some, [&](ir::SymbolId symbol) { return !among(variables.plain, symbol) && !among(others, symbol); });
+  };
+  return only_in(variables.divided, variables.left) || only_in(variables.left, variables.divided);
+}
+
 /// What a store of the last stage writes over what the kernel reads. What is stored before may be read again in between; at a point of that
 /// stage all values are computed before the first is stored.
 std::vector<Overwriting> of_store(const KernelStep& step, std::size_t run, const Store& store) {
   const auto& buffers = step.kernel.buffers;
   const auto& values = run == 0 ? step.buffers : step.others[run - 1];
   std::vector<Overwriting> found;
+  if (returns_to_a_place(store)) return found;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Buffer &from = buffers[i], &to = buffers[store.buffer];
     if (from.written || from.row || to.row || is_of_thread(values[i]) || size_of(from.dtype) != size_of(to.dtype)) continue;
