@@ -75,8 +75,56 @@ def what_a_view_reads_is_written(x, w):
     return y + a
 
 
+def what_is_multiplied_by_itself_is_written(x, w):
+    a = x + w
+    a.mul_(a)
+    return a
+
+
+def what_is_multiplied_by_what_it_was_is_written(x, w):
+    a = x.exp()
+    a *= a.detach()
+    return a
+
+
+def a_result_is_written_that_decides_the_gradient_by_itself(x, w):
+    a = torch.relu(x + w)
+    y = a + 1
+    a += y
+    return y
+
+
+def what_is_picked_from_is_written(x, w):
+    a = x * w
+    y = a.gather(0, torch.zeros(1, 4, dtype=torch.int64))
+    a.sub_(1)
+    return y
+
+
+def a_norm_of_several_is_written(x, w):
+    a = x * w
+    y = a.norm(3, dim=1)
+    y.add_(1)
+    return y
+
+
+def places_are_written(x, w):
+    values, places = (x * w).kthvalue(2, dim=1)
+    places.add_(1)
+    return values
+
+
+def an_operand_of_two_results_is_written(x, w):
+    a = x * w
+    least, most = torch.aminmax(a, dim=0)
+    a.sub_(1)
+    return least + most
+
+
 REFUSED = [exp_is_written, softmax_is_written_through_a_view, an_operand_is_written, an_operand_of_a_product_is_written, a_part_of_an_operand_is_written,
-           a_parameter_is_written, a_turned_weight_is_written, an_index_is_written, a_mask_is_written, what_a_view_reads_is_written]
+           a_parameter_is_written, a_turned_weight_is_written, an_index_is_written, a_mask_is_written, what_a_view_reads_is_written,
+           what_is_multiplied_by_itself_is_written, what_is_multiplied_by_what_it_was_is_written, a_result_is_written_that_decides_the_gradient_by_itself,
+           what_is_picked_from_is_written, places_are_written, an_operand_of_two_results_is_written, a_norm_of_several_is_written]
 
 
 # ---- what torch does not keep, or keeps a copy of
@@ -96,6 +144,8 @@ def a_residual_in_place(x, w):
 
 def self_in_place(x, w):
     h = x + w
+    h.add_(h)
+    h.pow_(2)
     h.mul_(w)
     h.sin_()
     h.div_(w)

@@ -37,12 +37,14 @@ Values always_true(ForeignArguments& a) {
   return {a.builder().one("full", {a.builder().literal(true)}, {{"dtype", DType::b8}, {"size", a.type(a.value("self")).shape}})};
 }
 
-/// x * 2^other.
+/// x * 2^other. torch takes the gradient of integer powers in integers, where 2 to a negative power is 0.
 Values ldexp(ForeignArguments& a) {
   Formula f(a);
   const V x = a.value("self"), power = a.tensor(a.value("other"));
-  const DType t = is_float(f.dtype(power)) ? f.dtype(power) : a.default_float();
-  return {f.mul(x, f.one("exp2", f.cast(power, t)))};
+  if (is_float(f.dtype(power))) return {f.mul(x, f.one("exp2", power))};
+  const V factor = f.one("exp2", f.cast(power, a.default_float()));
+  if (!is_signed_int(f.dtype(power))) return {f.mul(x, factor)};
+  return {f.where(f.two("lt", power, f.cast(f.integer(0), f.dtype(power))), f.mul(f.one("detach", x), factor), f.mul(x, factor))};
 }
 
 Values glu(ForeignArguments& a) {

@@ -156,6 +156,9 @@ Ref Heap::adopt(Ref value) {
   const auto before = born_.find(object);
   const bool known_birth = before != born_.end() && Py_REFCNT(object) > 1;
   if (!known_birth) note_birth(object);
+  if (PyTuple_Check(object))  // what several results of one operation come in
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i)
+      if (is_stand_in(PyTuple_GET_ITEM(object, i))) made_.try_emplace(PyTuple_GET_ITEM(object, i), now);
   return value;
 }
 

@@ -69,10 +69,15 @@ Ref RecordedCalls::record_as_is(PyObject* callable, const ForeignFunction& funct
   const bool tracks = !function.has(Trait::detaches) && history_.tracks(operands);
   const auto first = static_cast<Index>(stand_ins_.size());
   const std::size_t first_node = graph_.nodes().size();
-  const std::vector<std::uint32_t> writes = tracks ? history_.writes_of(operands) : std::vector<std::uint32_t>();
+  const auto before = tracks ? history_.operands_of(operands) : std::vector<KeptByTorch::Operand>();
   const History::Scope scope(history_, tracks);
   Ref result = record_by_kind(callable, function, args, kwargs, operands);
-  if (tracks) history_.note_call(result.get(), first, first_node, operands, writes, !function.has(Trait::keeps_no_operand));
+  if (!tracks) return result;
+  history_.expand_from(first_node);
+  const auto unread = first < stand_ins_.size() ? history_.unread(operands, first, first_node) : std::vector<Index>();
+  if (!unread.empty() && twins_.have_gradient(callable, function, unread, args, kwargs).value_or(false))
+    history_.go_on_through(unread, first);
+  history_.note_call({Ref::borrow(callable), Ref::borrow(args), kwargs ? Ref::borrow(kwargs) : Ref(), result, before, !function.has(Trait::keeps_no_operand)}, first, first_node);
   return result;
 }
 

@@ -10,6 +10,7 @@
 #include "python/recording/memory/late_sizes.h"
 #include "python/recording/op_calls.h"
 #include "python/recording/opaque/opaque_calls.h"
+#include "python/recording/opaque/opaque_twins.h"
 #include "python/recording/opaque/opaque_writes.h"
 #include "python/recording/recorded_constants.h"
 #include "python/recording/recorded_writes.h"
@@ -25,7 +26,7 @@ class RecordedCalls {
   RecordedCalls(RecordedGraph& graph, History& history, StandInUses& uses, KnownValues& known, LateSizes& late, OpaqueCalls& opaque, OpaqueWrites& opaque_writes, RecordedConstants& constants,
                 OpCalls& op_calls, RecordedWrites& writes)
       : core_(graph), graph_(graph.graph), stand_ins_(graph.stand_ins), present_(graph.present), history_(history), uses_(uses), known_(known), late_(late), opaque_(opaque),
-        opaque_writes_(opaque_writes), constants_(constants), op_calls_(op_calls), writes_(writes) {}
+        opaque_writes_(opaque_writes), constants_(constants), op_calls_(op_calls), writes_(writes), twins_(graph, known) {}
 
   /// Where the library reads the number that an operand holds, the call is recorded with that number, if it is known.
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
@@ -54,6 +55,7 @@ class RecordedCalls {
   RecordedConstants& constants_;
   OpCalls& op_calls_;
   RecordedWrites& writes_;
+  OpaqueTwins twins_;
 };
 
 }  // namespace tenon::python

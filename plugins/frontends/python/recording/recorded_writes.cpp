@@ -103,6 +103,7 @@ bool RecordedWrites::write_part(const ForeignFunction& function, Index whole, Py
     const Index given_index = *given;
     memory_.require_apart(function, part, {&given_index, 1}, false);
   }
+  const std::size_t first_node = core_.graph.nodes().size();
   ops::ForeignCall copy;
   copy.name = function.flavour == ops::Flavour::torch ? "torch.Tensor.fill_" : "numpy.ndarray.fill";
   copy.flavour = function.flavour;
@@ -110,7 +111,8 @@ bool RecordedWrites::write_part(const ForeignFunction& function, Index whole, Py
   copy.positional = {{core_.present.of(part)}, foreign_argument(value, function.flavour, values)};
   auto made = ops::call_foreign(core_.builder, copy);
   if (!made) throw GraphBreak(fmt::format("{}: {}", function.name, made.error().message));
-  core_.present.write(part, made->front());
+  const bool all = core_.stand_ins[part].shape == core_.stand_ins[whole].shape;
+  core_.present.write(part, all ? history_.written_over(core_.present.of(part), made->front(), first_node) : made->front());
   return true;
 }
 

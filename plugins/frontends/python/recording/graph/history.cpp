@@ -235,17 +235,16 @@ std::vector<std::uint32_t> History::loose_inputs() const {
   return loose;
 }
 
-void History::note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> operands, std::span<const std::uint32_t> writes, bool keeps) {
-  rewrite::expand_last(core_.graph, first_node, [this](ir::ValueId from, ir::ValueId to) { move_value(from, to); });
+void History::note_call(KeptByTorch::Call call, Index first, std::size_t first_node) {
   note_tracked(first_node);
-  note_results(results, first);
+  note_results(call.results.get(), first);
   for (auto index = first; index < core_.stand_ins.size(); ++index) give_value_of_its_own(index, first_node);
 
   const bool gives_nothing = first == core_.stand_ins.size();
   if (gives_nothing || std::any_of(core_.stand_ins.begin() + first, core_.stand_ins.end(), [](const StandIn& s) { return s.requires_grad; }))
-    for (Index index : operands)
-      if (keeps || !can_require_gradient(core_.stand_ins[index].dtype)) kept_.insert(core_.stand_ins.owner(index));
-  kept_by_torch_.note_call(first, first_node, operands, writes, keeps);
+    for (const KeptByTorch::Operand& operand : call.operands)
+      if (call.keeps || !can_require_gradient(core_.stand_ins[operand.index].dtype)) kept_.insert(core_.stand_ins.owner(operand.index));
+  kept_by_torch_.note_call(std::move(call), first, first_node);
 }
 
 void History::require_kept_unwritten(std::span<const ir::ValueId> ends, std::span<const ir::ValueId> wanted) {
@@ -322,9 +321,49 @@ ir::ValueId History::written_over(ir::ValueId before, ir::ValueId after, std::si
   if (!tracking_ || before == after || !depends(before)) return after;
   const auto reads = [&](ir::NodeId id) { return std::ranges::find(core_.graph.node(id).operands, before) != core_.graph.node(id).operands.end(); };
   if (std::ranges::any_of(core_.graph.nodes().subspan(std::min(first_node, core_.graph.nodes().size())), reads)) return after;
-  core_.builder.on(core_.graph.type(after).device);
+  return never_chosen(before, after);
+}
+
+/// The value, with a history that goes on through the other one, too.
+ir::ValueId History::never_chosen(ir::ValueId other, ir::ValueId value) {
+  core_.builder.on(core_.graph.type(value).device);
   const ir::ValueId never = core_.builder.one("full", {core_.builder.literal(false)}, {{"dtype", DType::b8}, {"size", ir::Shape{}}});
-  return core_.builder.one("where", {never, before, after});
+  return core_.builder.one("where", {never, other, value});
+}
+
+void History::expand_from(std::size_t first_node) {
+  rewrite::expand_last(core_.graph, first_node, [this](ir::ValueId from, ir::ValueId to) { move_value(from, to); });
+}
+
+std::vector<History::Index> History::unread(std::span<const Index> operands, Index first, std::size_t first_node) const {
+  std::unordered_set<std::uint32_t> read;
+  for (ir::NodeId id : core_.graph.nodes().subspan(std::min(first_node, core_.graph.nodes().size())))
+    for (ir::ValueId v : core_.graph.node(id).operands) read.insert(v.value);
+  for (Index index = first; index < core_.stand_ins.size(); ++index) read.insert(core_.stand_ins[index].value.value);
+  std::vector<Index> unread;
+  for (Index index : operands) {
+    const StandIn& s = core_.stand_ins[index];
+    if (!s.requires_grad || !is_float(s.dtype) || core_.is_late(s.value)) continue;
+    std::vector<ir::ValueId> names{s.value};
+    if (s.leaf || s.input) names = values_of_leaf(index);
+    if (std::ranges::none_of(names, [&](ir::ValueId v) { return read.contains(v.value); })) unread.push_back(index);
+  }
+  return unread;
+}
+
+void History::go_on_through(std::span<const Index> unread, Index first) {
+  for (Index index = first; index < core_.stand_ins.size(); ++index) {
+    StandIn& s = core_.stand_ins[index];
+    if (s.kind != TensorKind::torch || s.viewed || !is_float(s.dtype) || core_.is_late(s.value)) continue;
+    for (Index through : unread) {
+      const ir::ValueId value = operand(through, core_.present.of(through));
+      ir::Shape dims;
+      for (std::size_t d = 0; d < core_.graph.type(value).shape.size(); ++d) dims.push_back(ir::Dim(static_cast<std::int64_t>(d)));
+      core_.builder.on(core_.graph.type(value).device);
+      const ir::ValueId sum = core_.builder.one("sum", {value}, {{"dim", dims}, {"dtype", core_.graph.type(value).dtype}, {"keepdim", false}});
+      s.value = never_chosen(core_.builder.cast(sum, s.dtype), s.value);
+    }
+  }
 }
 
 void History::note_write(Index target) {

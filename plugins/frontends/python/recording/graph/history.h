@@ -86,10 +86,11 @@ class History {
   /// The value cut off from what it depends on: for what leaves torch's autograd graph.
   ir::ValueId cut(ir::ValueId value);
 
-  /// Notes a tracked call, whose stand-ins and nodes begin with these: of what gradients flow through only ops with a gradient are left. `writes` and
-  /// `keeps`: as of KeptByTorch.
-  void note_call(PyObject* results, Index first, std::size_t first_node, std::span<const Index> operands, std::span<const std::uint32_t> writes, bool keeps);
-  std::vector<std::uint32_t> writes_of(std::span<const Index> tensors) const { return kept_by_torch_.writes_of(tensors); }
+  /// Of the nodes of a tracked call, which begin there, leaves only ops with a gradient.
+  void expand_from(std::size_t first_node);
+  /// Notes a tracked call, whose stand-ins and nodes begin with these.
+  void note_call(KeptByTorch::Call call, Index first, std::size_t first_node);
+  std::vector<KeptByTorch::Operand> operands_of(std::span<const Index> tensors) const { return kept_by_torch_.operands_of(tensors); }
   /// Throws Unbuildable where something was written that torch keeps for gradients that flow from `ends` to `wanted`.
   void require_kept_unwritten(std::span<const ir::ValueId> ends, std::span<const ir::ValueId> wanted);
   /// The inputs of which tracked calls have kept nothing.
@@ -106,6 +107,10 @@ class History {
   void require_writable(Index target);
   /// The value that was written over another one by a call whose nodes begin there. torch's history goes on through what was there, which gets zeros.
   ir::ValueId written_over(ir::ValueId before, ir::ValueId after, std::size_t first_node);
+  /// The operands of a tracked call that require grad, and that none of its nodes reads.
+  std::vector<Index> unread(std::span<const Index> operands, Index first, std::size_t first_node) const;
+  /// Has torch's history of what a call gave, from `first` on, go on through such operands, which get zeros.
+  void go_on_through(std::span<const Index> unread, Index first);
   /// Notes that the value was written by a tracked call: all that shares the memory requires grad then.
   void note_write(Index target);
 
@@ -117,6 +122,7 @@ class History {
   void ask_storages_anew();
   ir::ValueId root(Index leaf, ir::ValueId value);
   ir::ValueId new_root(ir::ValueId value);
+  ir::ValueId never_chosen(ir::ValueId other, ir::ValueId value);
   bool are_gradients_to_come(Index leaf);
   bool reads_present_root(Index index) const;
   bool is_leaf_memory(Index index) const { return core_.stand_ins[core_.stand_ins.owner(index)].leaf; }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "python/objects/ref.h"
 #include "python/recording/graph/recorded_graph.h"
 
 namespace tenon::python {
@@ -17,14 +18,24 @@ class KeptByTorch {
 
   explicit KeptByTorch(RecordedGraph& core) : core_(core) {}
 
-  /// How often the memory of tensors was written.
-  std::vector<std::uint32_t> writes_of(std::span<const Index> tensors) const;
+  /// An operand before its call.
+  struct Operand {
+    Index index;
+    std::uint32_t writes;  // how often its memory was written
+    bool requires_grad;
+  };
+  std::vector<Operand> operands_of(std::span<const Index> tensors) const;
 
-  /// Notes a tracked call, whose stand-ins and nodes begin with these. `writes`: of its operands, before it. `keeps`: torch may keep operands that can
-  /// require grad for the gradient; others, as indices, always. Of what a call writes torch keeps a copy, or what it has written.
-  void note_call(Index first, std::size_t first_node, std::span<const Index> operands, std::span<const std::uint32_t> writes, bool keeps);
+  /// A call as the program made it. `keeps`: torch may keep operands that can require grad for the gradient; others, as indices, always.
+  struct Call {
+    Ref callable, args, kwargs, results;
+    std::vector<Operand> operands;
+    bool keeps = true;
+  };
+  /// Notes a tracked call, whose stand-ins and nodes begin with these. Of what a call writes torch keeps a copy, or what it has written.
+  void note_call(Call call, Index first, std::size_t first_node);
 
-  /// Throws Unbuildable where the gradients of a node are computed with what was written since: the call is torch's then, and so is the error.
+  /// Throws Unbuildable where torch has kept, for the gradients of a node, what was written since: the call is torch's then, and so is the error.
   /// `may_have`: by ValueId, whether a value may have a gradient.
   void require_unwritten(std::span<const ir::NodeId> nodes, const std::vector<bool>& may_have) const;
   /// Whether anything was written that may be kept.
@@ -33,14 +44,29 @@ class KeptByTorch {
  private:
   struct Kept {
     ir::ValueId value;
-    Index memory;           // its owner
-    std::uint32_t writes;   // of the memory, when the value lay there
-    Index made;             // what the call gave
+    Index memory;          // its owner
+    std::uint32_t writes;  // of the memory, when the value lay there
   };
-  bool is_written(const Kept& kept) const { return core_.stand_ins.storage_of(kept.memory).writes != kept.writes; }
+  struct NotedCall {
+    Call made;
+    std::vector<std::uint32_t> writes;                         // of the memory of its operands, after it
+    std::vector<std::pair<Index, std::uint32_t>> results;      // the tensors among what it gave, and the writes of their memory
+    bool writes_what_it_reads = false;
+    Index gives;                                               // the first that it gave, or wrote
+  };
+  bool is_written(const Kept& kept) const { return is_written_since(kept.memory, kept.writes); }
+  bool is_written_since(Index index, std::uint32_t writes) const { return core_.stand_ins.storage_of(index).writes != writes; }
+  bool is_any_written(const NotedCall& call) const;
+  std::optional<bool> torch_refuses(const NotedCall& call) const;
+  void collect_results(PyObject* results, NotedCall& call) const;
 
   RecordedGraph& core_;
-  std::unordered_map<std::uint32_t, std::vector<Kept>> by_node_;  // by NodeId
+  std::vector<NotedCall> calls_;
+  struct OfNode {
+    std::size_t call;
+    std::vector<Kept> kept;
+  };
+  std::unordered_map<std::uint32_t, OfNode> by_node_;  // by NodeId
 };
 
 }  // namespace tenon::python

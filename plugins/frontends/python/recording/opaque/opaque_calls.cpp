@@ -69,7 +69,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
 Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use) {
   const std::vector<Index> operands = core_.stand_ins.among(args, kwargs);
   const bool no_slope = use.random && !use.written && has_slope_of_zero(function, args, kwargs);
-  if (history_.tracking() && !no_slope && (use.written || !use.declared.empty() || use.answer || function.in_graph || twins_.have_gradient(callable, function, operands, args, kwargs)))
+  if (history_.tracking() && !no_slope && (use.written || !use.declared.empty() || use.answer || function.in_graph || twins_.have_gradient(callable, function, operands, args, kwargs).value_or(true)))
     throw GraphBreak(fmt::format("{} has a gradient that torch alone knows", function.name));
   for (Index index : operands)
     if ((core_.stand_ins[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))

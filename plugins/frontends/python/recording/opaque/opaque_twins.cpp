@@ -60,8 +60,8 @@ class TwinsWithHistory {
 
 }  // namespace
 
-bool OpaqueTwins::have_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
-  if (function.flavour != ops::Flavour::torch) return true;
+std::optional<bool> OpaqueTwins::have_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
+  if (function.flavour != ops::Flavour::torch) return std::nullopt;
   const KeptGenerator kept;
   const TwinsWithHistory history(stand_ins_, operands);
   const Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get()), twin_kwargs = kwargs ? on_meta_device(stand_ins_.with_twins(kwargs).get()) : Ref();
@@ -70,7 +70,7 @@ bool OpaqueTwins::have_gradient(PyObject* callable, const ForeignFunction& funct
     collect_tensors(call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour).get(), given);
   } catch (const PythonError&) {
     PyErr_Clear();
-    return true;
+    return std::nullopt;
   }
   return std::ranges::any_of(given, [](const Ref& tensor) {
     return !checked(PyObject_GetAttrString(tensor.get(), "requires_grad")).is(Py_False);

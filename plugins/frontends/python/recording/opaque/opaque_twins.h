@@ -18,8 +18,8 @@ class OpaqueTwins {
 
   /// What the call gives for twins. Throws GraphBreak where that cannot be said without computing it, and where it writes what it does not say.
   Ref call(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs, const OpaqueUse& use);
-  /// Whether torch would differentiate what the call gives, or may: where it cannot be said without computing it.
-  bool have_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
+  /// Whether torch would differentiate what the call gives by these operands; nothing where it cannot be said without computing it.
+  std::optional<bool> have_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
   /// What an in-place function gives must be the tensor that it wrote, with the metadata that it had.
   void require_written(PyObject* answer, const ForeignFunction& function, Index written) const;
 
