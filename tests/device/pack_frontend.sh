@@ -8,6 +8,7 @@ mkdir -p "$to/python/tenon" "$to/lib/tenon/plugins" "$to/tests"
 cp -RL "$build"/python/tenon/*.py* "$to/python/tenon/"
 cp "$module" "$to/python/tenon/"
 for name in reference llvm canonical simplify cleanup; do cp "$build/lib/tenon/plugins/$name.so" "$build/lib/tenon/plugins/$name.json" "$to/lib/tenon/plugins/"; done
+python3 -c 'import expecttest, os; print(os.path.dirname(expecttest.__file__))' | xargs -I{} cp -R {} "$to/python/"  # torch's operator database asks for it
 cp -R "$here"/../{python,opinfo,walks,device,bench,process,fuzz_tensors,fuzz_loops,fuzz_objects,fuzz_modules,fuzz_python,plugins,conftest.py} "$to/tests/"
 printf '[compile]\nbackends = ["cuda", "llvm"]\n' > "$to/tenon.toml"
 strip --strip-unneeded "$to"/python/tenon/*.so "$to"/lib/tenon/plugins/*.so

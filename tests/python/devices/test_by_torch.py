@@ -44,6 +44,15 @@ def test_ops(by_torch, fn):
     by_torch(fn, (X,))
 
 
+@pytest.mark.parametrize("fn", [
+    lambda x, n: F.binary_cross_entropy(x.sigmoid(), x.sigmoid()),
+    lambda x, n: F.multilabel_margin_loss(x, n),
+], ids=["binary_cross_entropy", "multilabel_margin_loss"])
+def test_an_argument_that_is_only_looked_at(by_torch, fn):
+    """By a node whose result nobody reads."""
+    by_torch(fn, (X, torch.tensor([[1, 3, -1, 0], [2, -1, 0, 0], [-1, 0, 1, 2]])))
+
+
 def test_convolution(by_torch):
     by_torch(lambda x, w: F.conv2d(x, w, padding=1, stride=2).relu(), (torch.randn(1, 3, 8, 8), torch.randn(2, 3, 3, 3)))
 

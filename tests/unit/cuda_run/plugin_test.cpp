@@ -59,6 +59,23 @@ TEST_CASE("numbers of the host are on the card when a kernel reads them") {
   CHECK(fake_cuda_launches() == before + 1);
 }
 
+TEST_CASE("an index that is only looked at is a group that gives nothing") {
+  CudaSession session;
+  const TestProgram program = session.compile(R"(graph @g (%x: f32[4] on cuda:0, %k: i64[4] on cuda:0) {
+  %y: f32[4] on cuda:0, %i: i64[4] on cuda:0 = sort(%x) {dim = 0, descending = false}
+  %j: i64[4] on cuda:0 = add(%i, %k)
+  %c: f32[4] on cuda:0 = index_select(%x, %j) {dim = 0}
+  return %y
+}
+)");
+  CHECK(CudaSession::backends(program) == std::vector<std::string>{"host_backend", "cuda"});
+  CHECK(session.events("fallbacks").empty());
+  const Block x(session, 16), k(session, 32), y(session, 16);
+  const std::size_t before = fake_cuda_launches();
+  REQUIRE(run(program, {x.at(), k.at()}, {y.at()}) == TENON_OK);
+  CHECK(fake_cuda_launches() > before);
+}
+
 TEST_CASE("an output that is an input is copied") {
   CudaSession session;
   const TestProgram program = session.compile("graph @g (%x: f32[64] on cuda:0) {\n  %y: f32[64] on cuda:0 = clone(%x)\n  return %y, %y\n}\n");

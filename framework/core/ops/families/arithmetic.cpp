@@ -107,6 +107,7 @@ bool is_zero(const ForeignArgument& x) {
   return x.as<bool>() && !*x.as<bool>();
 }
 
+bool is_on_device(ForeignArguments& a, ir::ValueId x) { return a.graph().value(x).kind != ir::ValueKind::literal && !a.type(x).device.is_host(); }
 bool is_known_number(const ForeignArgument& x) { return x.as<bool>() || (x.as<ir::Dim>() && x.as<ir::Dim>()->is_constant()); }
 
 /// The divisor, in a node that fails where it is zero.
@@ -123,7 +124,7 @@ Values numpy_remainder(ForeignArguments& a, const Values& xy) {
   return {a.one("where", {a.one("eq", {rest, a.builder().literal(0.0)}), a.one("copysign", {rest, xy[1]}), rest})};
 }
 
-/// Integer division: torch raises for a zero divisor, NumPy gives 0 (and computes bools as int8).
+/// Integer division: torch raises for a zero divisor, on a device it gives anything; NumPy gives 0 (and computes bools as int8).
 Adapt integer_division(std::string op) {
   return [op](ForeignArguments& a) -> Values {
     std::vector<ir::ValueId> xy{a.value("self"), a.value("other")};
@@ -138,7 +139,7 @@ Adapt integer_division(std::string op) {
     }
     if (is_int(t)) {
       if (is_zero(a["other"])) throw Exception(Code::invalid_argument, "ZeroDivisionError");
-      if (is_known_number(a["other"])) return a.call(op, xy);
+      if (is_known_number(a["other"]) || std::ranges::any_of(xy, [&](ir::ValueId x) { return is_on_device(a, x); })) return a.call(op, xy);
       xy[1] = checked_divisor(a, a.builder().cast(a.tensor(xy[1]), t));
     }
     return a.call(op, xy);

@@ -16,10 +16,12 @@ using ir::ValueId;
 
 namespace {
 
+/// Of the card that computes: a group that only checks an index gives nothing.
 int ordinal_of(const ir::Graph& graph) {
-  for (const ir::Output& output : graph.outputs())
-    if (const ir::Device device = graph.type(output.value).device; device.kind == kDLCUDA) return device.index;
-  TENON_CHECK(false, "a group gives nothing on a card");
+  for (const ir::NodeId id : graph.nodes())
+    for (const ValueId result : graph.node(id).results)
+      if (const ir::Device device = graph.type(result).device; device.kind == kDLCUDA) return device.index;
+  TENON_CHECK(false, "a group computes nothing on a card");
 }
 
 ScheduledPlan plan_of(const ir::Graph& graph, bool fuse) {

@@ -110,6 +110,7 @@ constexpr Row kTable[] = {
     {Trait::other_strides, Of::torch, "max_unpool2d"},  // in torch 2.13; the CPU's kernel keeps the memory format of its operand
     {Trait::row_major_draws, Of::any, "torch.normal"},
     {Trait::by_places, Of::torch, "as_strided"},
+    {Trait::trusts_pivots, Of::torch, "ldl_solve linalg_ldl_solve lu_solve linalg_lu_solve"},
 
     // ---- what it gives
     {Trait::gives_arrays, Of::numpy,

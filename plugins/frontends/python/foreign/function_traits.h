@@ -61,6 +61,7 @@ enum class Trait : std::uint8_t {
   other_strides,    // its meta function gives other strides than the CPU's
   row_major_draws,  // draws into a row-major tensor
   by_places,        // counts elements as they lie in memory
+  trusts_pivots,    // does not look at the rows that its pivots name: zeros, which name none, have it write beside its memory
 
   // what it gives
   gives_arrays,     // of NumPy: a 0-d array, not a scalar, where the shape is ()

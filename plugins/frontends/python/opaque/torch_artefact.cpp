@@ -66,8 +66,9 @@ class TorchArtefact final : public PythonArtefact {
 
   /// Whether the function has written the one output where the plan has it; else what it gives is copied there.
   bool wrote_output(const Call& call, std::span<const Ref> operands, const TenonExecuteArgs& args, std::span<const std::int64_t> symbols) const {
+    if (graph_.outputs().size() != 1) return false;  // none: the function checks its arguments, and nobody reads what it gives
     const ir::ValueId value = graph_.outputs()[0].value;
-    if (graph_.outputs().size() != 1 || graph_.node(call.id).results.size() != 1 || graph_.node(call.id).results[0] != value) return false;
+    if (graph_.node(call.id).results.size() != 1 || graph_.node(call.id).results[0] != value) return false;
     const ir::Type& type = graph_.type(value);
     const Extents shape = evaluated(type.shape, symbols);
     if (type.device.is_host() || std::ranges::any_of(shape, [](std::int64_t size) { return size <= 0; })) return false;

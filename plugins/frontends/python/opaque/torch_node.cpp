@@ -70,9 +70,34 @@ Ref TorchNode::argument(const ops::ForeignArgument& given, bool device, std::spa
   return Ref::borrow(Py_None);
 }
 
+namespace {
+
+bool is_number(const ops::ForeignArgument& given) { return given.as<double>() || given.as<ir::Dim>() || given.as<bool>(); }
+
+/// A tensor without dimensions, of the dtype of the operand that is one: in the host's memory, where it may stand beside those of a device.
+Ref as_tensor(const TorchLibrary& torch, const Ref& number, std::span<const Ref> operands) {
+  const auto tensor = std::ranges::find_if(operands, [](const Ref& operand) { return static_cast<bool>(operand); });
+  Ref dtype = checked(PyObject_GetAttrString(tensor->get(), "dtype"));
+  Ref args = checked(PyTuple_Pack(1, number.get())), kwargs = checked(Py_BuildValue("{sO}", "dtype", dtype.get()));
+  return checked(PyObject_Call(checked(PyObject_GetAttrString(torch.module.get(), "scalar_tensor")).get(), args.get(), kwargs.get()));
+}
+
+}  // namespace
+
+Ref TorchNode::answer_with_tensors(std::span<const Ref> operands, std::span<const std::int64_t> symbols) const {
+  const bool some = std::ranges::any_of(operands, [](const Ref& operand) { return static_cast<bool>(operand); });
+  if (!PyErr_ExceptionMatches(PyExc_TypeError) || !takes_numbers_ || !some || std::ranges::none_of(call_.positional, is_number)) throw PythonError();
+  PyErr_Clear();
+  takes_numbers_ = false;
+  return answer(operands, symbols, nullptr);
+}
+
 Ref TorchNode::answer(std::span<const Ref> operands, std::span<const std::int64_t> symbols, PyObject* target) const {
   std::vector<Ref> positional;
-  for (const ops::ForeignArgument& each : call_.positional) positional.push_back(argument(each, false, operands, symbols));
+  for (const ops::ForeignArgument& each : call_.positional) {
+    Ref given = argument(each, false, operands, symbols);
+    positional.push_back(takes_numbers_ || !is_number(each) ? std::move(given) : as_tensor(*known_torch_library(), given, operands));
+  }
   Ref args = checked(PyList_AsTuple(list_of(positional).get())), kwargs = checked(PyDict_New());
   for (const auto& [name, each] : call_.keyword) checked(PyDict_SetItemString(kwargs.get(), name.c_str(), argument(each, name == "device", operands, symbols).get()));
   if (target) checked(PyDict_SetItemString(kwargs.get(), "out", target));
@@ -91,7 +116,12 @@ bool TorchNode::run_into(std::span<const Ref> operands, std::span<const std::int
 }
 
 std::vector<Ref> TorchNode::run(std::span<const Ref> operands, std::span<const std::int64_t> symbols) const {
-  Ref answer = this->answer(operands, symbols, nullptr);
+  Ref answer;
+  try {
+    answer = this->answer(operands, symbols, nullptr);
+  } catch (const PythonError&) {
+    answer = answer_with_tensors(operands, symbols);
+  }
   std::vector<Ref> results;
   if (!PyTuple_Check(answer.get()) && !PyList_Check(answer.get())) return {std::move(answer)};
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(answer.get()); ++i) results.push_back(Ref::borrow(PySequence_Fast_GET_ITEM(answer.get(), i)));

@@ -28,6 +28,8 @@ class TorchNode {
  private:
   /// What the function gives. `target`: where it is to write that, or null.
   Ref answer(std::span<const Ref> operands, std::span<const std::int64_t> symbols, PyObject* target) const;
+  /// Calls again, with tensors for numbers, where the function takes no numbers.
+  Ref answer_with_tensors(std::span<const Ref> operands, std::span<const std::int64_t> symbols) const;
   Ref argument(const ops::ForeignArgument& argument, bool device, std::span<const Ref> operands, std::span<const std::int64_t> symbols) const;
 
   std::string name_;
@@ -35,6 +37,7 @@ class TorchNode {
   ops::ForeignCall call_;
   std::vector<ir::ValueId> operands_;  // as the call names them
   mutable bool takes_target_ = true;   // until it was seen not to; with the GIL
+  mutable bool takes_numbers_ = true;  // likewise: torch.maximum takes tensors alone
 };
 
 }  // namespace tenon::python

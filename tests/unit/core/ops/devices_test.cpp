@@ -205,6 +205,19 @@ TEST_CASE("what is created is on the device that is asked for") {
   CHECK(m.graph.node(m.graph.value(made).node).attribute("device") == nullptr);  // the text form of the host is none
 }
 
+TEST_CASE("a divisor of integers is looked at in the host's memory alone: kernels of a device do not raise") {
+  const auto nodes_of = [](ir::Device device) {
+    Made m;
+    const auto integers = [&] { return m.graph.add_input(ir::Type::tensor(DType::i64, {ir::Dim(4)}, device)); };
+    m.call("torch.remainder", {{integers()}, {integers()}});
+    std::string names;
+    for (const NodeId n : m.graph.nodes()) names += std::string(m.graph.node(n).op) + " ";
+    return names;
+  };
+  CHECK(nodes_of({}) == "nonzero_divisor remainder ");
+  CHECK(nodes_of(kFar) == "remainder ");
+}
+
 TEST_CASE("calls of a library ask for devices by its words") {
   using List = ForeignList;
   Made m;

@@ -19,6 +19,7 @@
 #include "python/opaque/quiet_calls.h"
 #include "python/recording/graph/varying_input.h"
 #include "python/recording/memory/result_types.h"
+#include "python/results/twins.h"
 
 namespace tenon::python {
 namespace {
@@ -185,8 +186,14 @@ Ref RecordedResults::as_kernels_lay_out(Ref answer, PyObject* callable, PyObject
     return loop && loop->reducer && graph_.node(made.node).operands.size() > 1;
   });
   const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
-  const auto is_no_index = [&](Index index) { return is_float(stand_ins_[index].dtype) || is_complex(stand_ins_[index].dtype); };
-  const bool on_device = std::ranges::all_of(stand_ins_.among(args, kwargs), is_no_index);
+  const auto computes = [](DType t) { return is_float(t) || is_complex(t); };
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  const auto some = std::ranges::count_if(operands, [&](Index index) { return computes(stand_ins_[index].dtype); });
+  // Integers beside floats may be indices, and those that give integers divisors; what makes floats of integers alone takes any.
+  std::vector<Ref> given;
+  collect_tensors(answer.get(), given);
+  const bool makes_floats = some == 0 && std::ranges::all_of(given, [&](const Ref& twin) { return computes(read_twin(twin.get()).dtype); });
+  const bool on_device = makes_floats || some == std::ssize(operands);
   return with_strides_of_kernels(std::move(answer), stand_ins_, callable, twin_args.get(), twin_kwargs.get(), product ? kMostOfProducts : kMost, on_device);
 }
 

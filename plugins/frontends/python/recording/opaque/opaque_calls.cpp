@@ -111,7 +111,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
   const bool present_floats = !use.random && !numbers.empty();
   const Ref known_args = present_floats ? sizes_.with_floats(args, 1) : Ref::borrow(args), known_kwargs = kwargs && present_floats ? sizes_.with_floats(kwargs, 1) : Ref::borrow(kwargs);
   Ref answer = use.answer ? use.answer : twins_.call(callable, function, operands, known_args.get(), known_kwargs.get(), use);
-  const bool only_computes = !use.answer && !use.random && !use.written && use.declared.empty() && !function.in_graph && !purity_of(callable, function).foreign;
+  const bool only_computes = !use.answer && !use.random && !use.written && use.declared.empty() && !function.in_graph && !function.has(Trait::trusts_pivots) && !purity_of(callable, function).foreign;
   if (only_computes && function.flavour == ops::Flavour::torch && (results_.lie_unusually(operands) || !core_.device_of(operands).is_host())) answer = results_.as_kernels_lay_out(std::move(answer), callable, known_args.get(), known_kwargs.get(), {});
   if (use.random && !use.written && core_.stand_ins.of_twin(answer.get())) throw GraphBreak(fmt::format("{} gives its argument as it is", function.name));
   if (use.random && !use.written) answer = with_strides_of_draw(std::move(answer), callable, operands, args, kwargs);
