@@ -31,10 +31,38 @@ def cases():
         yield "statistics of last channels", (b, h, w, c), ["%y: D[R] on cuda:0 = sum(%x) {dim = [0, 1, 2], keepdim = false}"], (c,), lambda x: x.sum((0, 1, 2))
 
 
+def scatters(session: Session) -> tuple[int, int]:
+    """Many points to a target, from all of the card at once: how many kinds are what the host's torch makes of them, bit for bit, and how many are not."""
+    whole = {"i64": torch.int64, "i32": torch.int32, "i16": torch.int16, "u8": torch.uint8}
+    floats = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
+    passed = failed = 0
+    for targets in (5, 97, 100003):
+        for dtype, type_ in (whole | floats).items():
+            for reduce in ("sum", "prod", "amax", "amin") if dtype in whole else ("amax", "amin"):
+                x = torch.randint(-9, 9, (targets, 33)).to(type_) if dtype in whole else torch.randn(targets, 33).to(type_)
+                v = torch.randint(-9, 9, (20000, 33)).to(type_) if dtype in whole else torch.randn(20000, 33).to(type_)
+                index = torch.randint(targets, (20000, 33))
+                program = session.compile(f"""graph @main (%x: {dtype}[{targets}, 33] on cuda:0, %i: i64[20000, 33] on cuda:0, %v: {dtype}[20000, 33] on cuda:0) {{
+  %y: {dtype}[{targets}, 33] on cuda:0 = scatter(%x, %i, %v) {{dim = 0, reduce = "{reduce}"}}
+  return %y
+}}""")
+                given, result = [t.cuda() for t in (x, index, v)], torch.empty_like(x, device="cuda")
+                want, good = x.scatter_reduce(0, index, v, reduce), True
+                for _ in range(3):
+                    result.zero_()
+                    program.run(program.bound([t.data_ptr() for t in given], [result.data_ptr()], torch.cuda.current_stream().cuda_stream))
+                    torch.cuda.synchronize()
+                    good = good and torch.equal(result.cpu(), want)
+                passed, failed = passed + good, failed + (not good)
+                if not good:
+                    print(f"scatter {reduce} {dtype} to {targets}: {(result.cpu() != want).sum().item()} elements differ")
+    return passed, failed
+
+
 def main() -> int:
     session = Session(sys.argv[1])
     torch.manual_seed(0)
-    passed = failed = 0
+    passed, failed = scatters(session)
     for name, shape, body, result_shape, eager in cases():
         for dtype, (type_, tolerance) in DTYPES.items():
             values = {"D[": dtype + "[", "[S]": f"[{', '.join(map(str, shape))}]", "[R]": f"[{', '.join(map(str, result_shape))}]"}

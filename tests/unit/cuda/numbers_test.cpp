@@ -207,7 +207,7 @@ TEST_CASE("columns are reduced by teams that stand side by side", "[ptx]") {
 }
 
 TEST_CASE("what follows a reduction of columns is in its kernel", "[ptx]") {
-  for (const char* shape : {"40, 36", "21, 5", "3, 40"}) {
+  for (const char* shape : {"40, 36", "21, 5", "3, 40", "100, 10", "512, 8", "1000, 3", "1030, 5", "64, 132"}) {
     INFO(shape);
     CHECK(fault_of(fmt::format("graph @main (%x: f32[{0}]) {{\n  %y: f32[{0}] = softmax(%x) {{dim = 0}}\n  return %y\n}}", shape), {}, 16) == "");
   }
@@ -216,6 +216,10 @@ TEST_CASE("what follows a reduction of columns is in its kernel", "[ptx]") {
     %d: f32[2, 30, 68] = div(%x, %v)
     return %v, %d
   })", {}, 64) == "");
+  const auto softmax = ptx_test::schedule_graph(llvm_test::parse("graph @main (%x: f32[20, 70000]) {\n  %y: f32[20, 70000] = softmax(%x) {dim = 0}\n  return %y\n}"));
+  REQUIRE(softmax.kernels.size() == 1);
+  CHECK(softmax.kernels[0].schedule.team == cuda::kColumnTeam);  // no more than fill a card: each thread keeps three rows of vectors
+  CHECK(softmax.kernels[0].schedule.lanes == 4);
   CHECK(fault_of(R"(graph @main (%x: f32[40, 36]) {
     %i: i64[36] = argmax(%x) {dim = 0, keepdim = false}
     return %i
@@ -312,7 +316,30 @@ TEST_CASE("elements at indices that are data", "[ptx]") {
   })", 11) == "");
 }
 
+TEST_CASE("scatters whose order does not matter", "[ptx]") {
+  const auto fault = [](const std::string& dtype, const std::string& reduce) {
+    const ir::Graph graph = llvm_test::parse(fmt::format("graph @main (%x: {0}[3, 5], %i: i64[40, 5], %v: {0}[40, 5]) {{\n  %y: {0}[3, 5] = scatter(%x, %i, %v) {{dim = 0, reduce = \"{1}\"}}\n  return %y\n}}", dtype, reduce));
+    auto [tensors, views] = llvm_test::random_inputs(graph, {});
+    for (int k = 0; k < 200; ++k) tensors[1].as<std::int64_t>()[k] = k * 7 % 3;
+    const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views);
+    const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+    return ops::first_difference(got[0].view(), want[0].view(), 0).value_or("");
+  };
+  for (const char* dtype : {"i64", "i32", "i16", "u8", "bool"})
+    for (const char* reduce : {"sum", "prod", "amax", "amin"}) {
+      INFO(dtype << " " << reduce);
+      CHECK(fault(dtype, reduce) == "");
+    }
+  for (const char* dtype : {"f64", "f32", "f16", "bf16"})
+    for (const char* reduce : {"amax", "amin"}) {
+      INFO(dtype << " " << reduce);
+      CHECK(fault(dtype, reduce) == "");
+    }
+}
+
 TEST_CASE("what has no code is refused with a sentence", "[ptx]") {
   CHECK_THROWS_WITH(ptx_test::schedule_graph(llvm_test::parse(unary("erf", "f64", "8"))), "erf of f64 has no code for this target");
   CHECK_THROWS_WITH(ptx_test::schedule_graph(llvm_test::parse(unary("sin", "f64", "8"))), "sin of f64 has no code for this target");
+  const char* sums = "graph @main (%x: f32[4], %i: i64[6], %v: f32[6]) {\n  %y: f32[4] = index_add(%x, %i, %v) {dim = 0}\n  return %y\n}";
+  CHECK_THROWS_WITH(ptx_test::schedule_graph(llvm_test::parse(sums)), "a scatter for which the order of its points matters has no code for this target");
 }

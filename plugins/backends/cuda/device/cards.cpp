@@ -10,8 +10,8 @@
 namespace tenon::cuda {
 namespace {
 
-/// Those that LLVM 19 names among the cards from sm_80 on; a newer card runs the PTX of the last.
-constexpr int kArchitectures[] = {80, 86, 87, 89, 90};
+/// Those that LLVM 19 names among the cards from sm_75 on; a newer card runs the PTX of the last.
+constexpr int kArchitectures[] = {75, 80, 86, 87, 89, 90};
 
 }  // namespace
 
@@ -50,7 +50,7 @@ std::string Cards::look_at(int ordinal) {
   }
   card.name = name;
   const int capability = 10 * major + minor;
-  if (capability < kArchitectures[0]) return fmt::format("{} has compute capability {}.{}; code is made from 8.0 on", name, major, minor);
+  if (capability < kArchitectures[0]) return fmt::format("{} has compute capability {}.{}; code is made from 7.5 on", name, major, minor);
   if (!has_pools) return fmt::format("{} has no pools of memory", name);
   card.architecture = fmt::format("sm_{}", *(std::ranges::upper_bound(kArchitectures, capability) - 1));
   return {};

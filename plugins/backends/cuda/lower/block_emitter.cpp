@@ -157,6 +157,7 @@ void BlockEmitter::row_stage(const Stage& stage) {
 
 /// Computes all values before the first is stored: a store may go over what another value is made of.
 void BlockEmitter::store_all(const Stage& stage) {
+  if (kernel_.scatter) return scatter(stage.stores[0]);
   if (stage.stores.size() > 1)
     for (const codegen::Store& s : stage.stores) value(s.value);
   for (const codegen::Store& s : stage.stores) store(s);
@@ -189,10 +190,11 @@ BlockEmitter::Carried BlockEmitter::shared_loop(Value* low, Value* high, unsigne
 
 bool BlockEmitter::keeps_rows() const { return std::ranges::any_of(kernel_.buffers, &codegen::Buffer::row); }
 
-BlockEmitter::Carried BlockEmitter::kept_loop(Carried carried, const CarriedBody& body) {
+BlockEmitter::Carried BlockEmitter::kept_loop(Carried carried, const CarriedBody& body, Value* only) {
   const codegen::Loop& row = kernel_.inner.back();
-  const std::int64_t extent = row.extent.constant(), all = std::int64_t{schedule_.team} * schedule_.lanes;
-  Value* first = ir_.CreateMul(thread_, ir_.getInt64(schedule_.lanes));
+  const unsigned along = schedule_.kind == Schedule::Kind::columns ? 1 : schedule_.lanes;
+  const std::int64_t extent = row.extent.constant(), all = std::int64_t{schedule_.team} * along;
+  Value* first = ir_.CreateMul(thread_, ir_.getInt64(along));
   for (pass_ = 0; pass_ * all < extent; ++pass_) {
     Value* position = ir_.CreateAdd(first, ir_.getInt64(pass_ * static_cast<std::uint64_t>(all)));
     Carried next;
@@ -200,7 +202,12 @@ BlockEmitter::Carried BlockEmitter::kept_loop(Carried carried, const CarriedBody
       here().symbols[row.variable.value] = position;
       next = body(position, carried);
     };
-    if ((pass_ + 1) * all <= extent) {
+    Value* runs = only;
+    if ((pass_ + 1) * all > extent) {
+      Value* exists = ir_.CreateICmpSLT(position, ir_.getInt64(static_cast<std::uint64_t>(extent)));
+      runs = only ? ir_.CreateAnd(only, exists) : exists;
+    }
+    if (!runs) {
       within(one);
       carried = std::move(next);
       continue;
@@ -208,7 +215,7 @@ BlockEmitter::Carried BlockEmitter::kept_loop(Carried carried, const CarriedBody
     auto* before = ir_.GetInsertBlock();
     const auto known = kept_;
     llvm::BasicBlock* end = nullptr;
-    where(ir_.CreateICmpSLT(position, ir_.getInt64(static_cast<std::uint64_t>(extent))), [&] { one(), end = ir_.GetInsertBlock(); });
+    where(runs, [&] { one(), end = ir_.GetInsertBlock(); });
     const auto either = [&](Value* there, Value* otherwise) {
       auto* phi = ir_.CreatePHI(there->getType(), 2);
       phi->addIncoming(there, end), phi->addIncoming(otherwise, before);
@@ -232,7 +239,7 @@ void BlockEmitter::map(const Stage& stage) {
   };
   if (keeps_rows()) {
     on_lanes(schedule_.lanes);
-    kept_loop({}, [&](Value*, Carried) { return store_all(stage), Carried{}; });
+    kept_loop({}, [&](Value*, Carried) { return store_all(stage), Carried{}; }, inside_);
     return;
   }
   Value* extent = scalar(kernel_.inner.back().extent);

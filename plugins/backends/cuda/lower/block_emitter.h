@@ -42,8 +42,9 @@ class BlockEmitter final : private codegen::NestEmitter {
   void map(const codegen::Stage& stage);
   /// The last inner loop, shared by the team: from `low` to `high` in vectors of so many lanes.
   Carried shared_loop(llvm::Value* low, llvm::Value* high, unsigned lanes, Carried carried, const CarriedBody& body);
-  /// The same for a team that keeps rows: pass by pass, so that each has registers of its own.
-  Carried kept_loop(Carried carried, const CarriedBody& body);
+  /// The same for a team that keeps rows or columns: pass by pass, so that each has registers of its own. `only`: an i1 without which nothing runs,
+  /// or null.
+  Carried kept_loop(Carried carried, const CarriedBody& body, llvm::Value* only = nullptr);
   bool keeps_rows() const;
   llvm::Value* whole_vectors();
   bool has_vectors() const;
@@ -65,12 +66,17 @@ class BlockEmitter final : private codegen::NestEmitter {
   llvm::Value* as_bits(llvm::Value* value, unsigned bits);
   llvm::Value* from_bits(llvm::Value* bits, llvm::Type* type);
 
+  // ---- scatters (scatter_emission.cpp)
+  void scatter(const codegen::Store& store);
+  void compute_scattered();
+  llvm::Value* added_in_memory(const codegen::Store& store);
+  Lanes old_value(const codegen::Operation& op) override;
+
   // ---- memory (thread_memory.cpp)
   llvm::Value* graph_symbol(SymbolId symbol) override;
   llvm::Value* start_of_buffer(std::uint64_t number) override;
   Lanes load(const codegen::Operation& op) override;
   Lanes checked(const codegen::Operation& op) override;
-  Lanes old_value(const codegen::Operation& op) override;
   void store(const codegen::Store& store) override;
   bool is_vector(const Dim& place);
   llvm::Value* element_of(llvm::Type* type, llvm::Value* address, DType storage, llvm::Value* mask);
@@ -89,6 +95,7 @@ class BlockEmitter final : private codegen::NestEmitter {
   unsigned pass_ = 0;              // over a row that is kept
   std::map<std::pair<std::uint64_t, unsigned>, llvm::Value*> kept_;  // by row buffer and pass, as it is stored
   bool has_shared_ = false;        // a stage before has used the shared memory
+  Lanes old_;                      // of a scatter: what the target has
 };
 
 }  // namespace tenon::cuda

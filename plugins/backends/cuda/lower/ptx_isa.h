@@ -1,4 +1,4 @@
-// NVIDIA's GPUs from sm_80 on: arithmetic, and how a thread knows itself and talks to the others of its block.
+// NVIDIA's GPUs from sm_75 on: arithmetic, and how a thread knows itself and talks to the others of its block.
 #pragma once
 
 #include <string>

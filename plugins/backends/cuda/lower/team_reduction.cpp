@@ -21,7 +21,9 @@ void BlockEmitter::reduce(const Stage& stage) {
   Value* extent = scalar(kernel_.inner.back().extent);
   Carried values;
   if (schedule_.kind == Schedule::Kind::columns) {
-    values = reduce_over(stage, 0, ir_.getInt64(0), extent, 1, initial(stage, lane_.has_value(), schedule_.lanes));
+    values = initial(stage, lane_.has_value(), schedule_.lanes);
+    if (keeps_rows()) values = kept_loop(std::move(values), [&](Value*, Carried sums) { return combined(stage, sums, elements(stage)); });
+    else values = reduce_over(stage, 0, ir_.getInt64(0), extent, 1, std::move(values));
     return finish_reductions(stage, schedule_.team == 1 ? values : of_column(stage, values));
   }
   Value* end = whole_vectors();

@@ -91,8 +91,6 @@ codegen::Lanes BlockEmitter::checked(const Operation& op) {
   return {ir_.CreateSelect(inside, index.value, llvm::Constant::getNullValue(index.value->getType())), DType::i64, index.varying};
 }
 
-codegen::Lanes BlockEmitter::old_value(const Operation&) { TENON_CHECK(false, "a scatter has no code"); }
-
 void BlockEmitter::store(const codegen::Store& s) {
   const DType storage = kernel_.buffers[s.buffer].dtype;
   Lanes v = value(s.value);

@@ -30,8 +30,18 @@ std::optional<std::string> without_code(ops::Primitive p, DType dtype) {
   return fmt::format("{} of {} has no code", ops::name_of(p), name_of(dtype));
 }
 
+/// Whether the points of a scatter may run in any order and give the same bits: sums of floats would not.
+bool is_free_of_order(const Kernel& kernel) {
+  const Operation& made = kernel.operations[kernel.stages.back().stores[0].value];
+  const auto is_old = [&](codegen::OpId id) { return id != codegen::kNoOp && kernel.operations[id].kind == OperationKind::old_value; };
+  if (made.kind != OperationKind::primitive || is_old(made.args[0]) == is_old(made.args[1])) return false;
+  using P = ops::Primitive;
+  const bool chooses = made.primitive == P::maximum || made.primitive == P::minimum || made.primitive == P::logical_or || made.primitive == P::logical_and;
+  return chooses || (is_int(made.dtype) && (made.primitive == P::add || made.primitive == P::mul));
+}
+
 std::optional<std::string> without_code(const Kernel& kernel) {
-  if (kernel.scatter) return "a scatter has no code";
+  if (kernel.scatter && (!kernel.inner.empty() || !is_free_of_order(kernel))) return "a scatter for which the order of its points matters has no code";
   if (kernel.inner.empty() && !kernel.reductions.empty()) return "a reduction of single elements has no code";
   for (const codegen::Buffer& b : kernel.buffers) {
     if (b.row && !may_keep_rows(kernel)) return "a row that is kept has no place";
@@ -39,7 +49,7 @@ std::optional<std::string> without_code(const Kernel& kernel) {
   }
   const auto dtype_of = [&](const Operation& op) { return op.args[0] == codegen::kNoOp ? op.dtype : kernel.operations[op.args[0]].dtype; };
   for (const Operation& op : kernel.operations) {
-    if (op.kind == OperationKind::product || op.kind == OperationKind::old_value) return "a product has no code";
+    if (op.kind == OperationKind::product) return "a product has no code";
     if (op.kind != OperationKind::primitive) continue;
     if (auto why = without_code(op.primitive, dtype_of(op))) return why;
   }
@@ -82,6 +92,17 @@ Dim count_of(std::span<const Loop> loops) {
   Dim count(1);
   for (const Loop& l : loops) count = count * l.extent;
   return count;
+}
+
+/// What the teams of a block hand each other at a stage, for each lane.
+std::size_t shared_by_stage(const Kernel& kernel) {
+  std::size_t most = 0;
+  for (const codegen::Stage& stage : kernel.stages) {
+    std::size_t values = 0;
+    for (const auto r : stage.reductions) values += kernel.reductions[r].reducer.accumulators.size();
+    most = std::max(most, values);
+  }
+  return most * kBlock * sizeof(std::uint64_t);
 }
 
 /// So few inner points that a team would have nothing to share.
@@ -138,16 +159,17 @@ Dim vectors_of(const Kernel& kernel, unsigned lanes) {
 
 void share_points(Schedule& made, const Kernel& kernel, std::span<const std::int64_t> starts) {
   made.kind = Schedule::Kind::points;
-  if (!kernel.outer.empty()) made.lanes = lanes_along(kernel, kernel.outer.back(), starts);
+  if (!kernel.outer.empty() && !kernel.scatter) made.lanes = lanes_along(kernel, kernel.outer.back(), starts);
   made.units = vectors_of(kernel, made.lanes);
 }
+
+bool keeps_rows(const Kernel& kernel) { return std::ranges::any_of(kernel.buffers, &codegen::Buffer::row); }
 
 void share_rows(Schedule& made, const Kernel& kernel, std::span<const std::int64_t> starts) {
   made.kind = Schedule::Kind::rows;
   const Loop& last = kernel.inner.back();
   made.lanes = lanes_along(kernel, last, starts);
-  const bool keeps_rows = std::ranges::any_of(kernel.buffers, &codegen::Buffer::row);
-  if (keeps_rows && last.extent.constant() % made.lanes != 0) made.lanes = 1;  // a row is kept in vectors alone
+  if (keeps_rows(kernel) && last.extent.constant() % made.lanes != 0) made.lanes = 1;  // a row is kept in vectors alone
   made.units = count_of(kernel.outer);
   const bool small = last.extent.is_constant() && last.extent.constant() <= kRowOfWarp;
   // A block has a row of one vector a thread where warps of their own would leave the card half empty.
@@ -155,15 +177,15 @@ void share_rows(Schedule& made, const Kernel& kernel, std::span<const std::int64
   made.team = small && !few ? kWarp : kBlock;
 }
 
-/// What the teams of a block hand each other at a stage, for each lane.
-std::size_t shared_by_stage(const Kernel& kernel) {
-  std::size_t most = 0;
-  for (const codegen::Stage& stage : kernel.stages) {
-    std::size_t values = 0;
-    for (const auto r : stage.reductions) values += kernel.reductions[r].reducer.accumulators.size();
-    most = std::max(most, values);
-  }
-  return most * kBlock * sizeof(std::uint64_t);
+/// The widest vectors, and the smallest teams, with which a card is full and what a thread keeps stays in its registers.
+void share_kept_columns(Schedule& made, const Kernel& kernel) {
+  const std::int64_t points = kernel.inner[0].extent.constant();
+  for (const unsigned lanes : {made.lanes, 1u})
+    for (const unsigned team : {1u, kColumnTeam, kLargeColumnTeam}) {
+      made.lanes = lanes, made.team = team, made.units = vectors_of(kernel, lanes);
+      const bool full = made.units.is_constant() && made.units.constant() * team >= kManyThreads;
+      if (full && (points + team - 1) / team * lanes <= kKeptByThread) return;
+    }
 }
 
 void share_columns(Schedule& made, const Kernel& kernel, std::span<const std::int64_t> starts) {
@@ -173,6 +195,7 @@ void share_columns(Schedule& made, const Kernel& kernel, std::span<const std::in
   const bool whole = last.extent.is_constant() && last.extent.constant() % lanes == 0;
   if (whole && lanes * shared_by_stage(kernel) <= kSharedBytes) made.lanes = lanes;
   made.units = vectors_of(kernel, made.lanes);
+  if (keeps_rows(kernel)) return share_kept_columns(made, kernel);
   const Dim points = count_of(kernel.inner);
   const bool few = points.is_constant() && points.constant() <= kColumnOfThread, many = made.units.is_constant() && made.units.constant() >= kManyThreads;
   made.team = few || many || shared_by_stage(kernel) > kSharedBytes ? 1 : kColumnTeam;
@@ -227,9 +250,10 @@ std::size_t memory_buffers(const Kernel& kernel) {
 }
 
 bool may_keep_rows(const Kernel& kernel) {
-  if (kernel.inner.size() != 1 || kernel.scatter || runs_along_columns(kernel) || few_points(kernel)) return false;
-  const Dim& extent = kernel.inner[0].extent;
-  return extent.is_constant() && extent.constant() <= kKeptRow;
+  if (kernel.inner.size() != 1 || kernel.scatter || few_points(kernel) || !kernel.inner[0].extent.is_constant()) return false;
+  const std::int64_t points = kernel.inner[0].extent.constant();
+  if (!runs_along_columns(kernel)) return points <= kKeptRow;
+  return points > kColumnOfThread && points <= kKeptColumn && shared_by_stage(kernel) <= kSharedBytes;
 }
 
 Result<Schedule> schedule(const Kernel& kernel, std::span<const std::int64_t> starts) {
@@ -242,7 +266,7 @@ Result<Schedule> schedule(const Kernel& kernel, std::span<const std::int64_t> st
     made.alignments.push_back(at_vector ? kVectorBytes : static_cast<unsigned>(size));
   }
   if (!kernel.inner.empty()) runs_along_columns(kernel) || few_points(kernel) ? share_columns(made, kernel, starts) : share_rows(made, kernel, starts);
-  else if (!share_tiles(made, kernel)) share_points(made, kernel, starts);
+  else if (kernel.scatter || !share_tiles(made, kernel)) share_points(made, kernel, starts);
   return made;
 }
 

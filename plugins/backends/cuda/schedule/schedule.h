@@ -21,6 +21,8 @@ inline constexpr unsigned kColumnTeam = kBlock / kWarp, kLargeColumnTeam = 32;
 inline constexpr unsigned kTileSide = 32, kTileStride = kTileSide + 1;
 /// Points of a row, where they are known, up to which a warp has it; and up to which a team may keep what it computed of it, in registers.
 inline constexpr std::int64_t kRowOfWarp = 1024, kKeptRow = 8 * 1024;
+/// The same of a column, of which each thread of a large team has so many points.
+inline constexpr std::int64_t kKeptByThread = 32, kKeptColumn = kKeptByThread * kLargeColumnTeam;
 /// What the threads of a block may share.
 inline constexpr std::size_t kSharedBytes = 48 * 1024;
 
@@ -52,7 +54,7 @@ Result<Schedule> schedule(const codegen::Kernel& kernel, std::span<const std::in
 /// Buffers in memory: those before the rows that a team keeps in registers.
 std::size_t memory_buffers(const codegen::Kernel& kernel);
 
-/// True where a team may keep rows of the kernel: it passes over one inner loop, of a size that is known and not large.
+/// True where a team may keep rows, or columns, of the kernel: it passes over one inner loop, of a size that is known and not large.
 bool may_keep_rows(const codegen::Kernel& kernel);
 
 /// True where what a kernel with inner loops reads is contiguous along the last outer loop, and not along the last inner one.
