@@ -115,6 +115,21 @@ def digit_network(table: Table) -> None:
     with torch.no_grad():
         answer = run("digits network (1797 images)", compiled, network, (x,), lambda x: wide(x.double()), table)
     console.print(f"The network reads {float((answer.argmax(1) == y).float().mean()):.1%} of the digits right.")
+    with torch.no_grad():
+        on_a_card(network, wide, x, table)
+
+
+def on_a_card(network: torch.nn.Module, wide: torch.nn.Module, x: torch.Tensor, table: Table) -> None:
+    """The network on a card, where there is one."""
+    if not torch.cuda.is_available():
+        console.print("There is no NVIDIA card here: all programs run on the host.")
+        return
+    there, pictures = copy.deepcopy(network).cuda(), x.cuda()
+
+    def read(pictures: torch.Tensor) -> torch.Tensor:
+        return there(pictures).cpu()
+
+    run(f"the same on {torch.cuda.get_device_name()}", tenon.compile(read, backend=["cuda", "llvm"]), read, (pictures,), lambda x: wide(x.cpu().double()), table)
 
 
 def other_backends(plugins: pathlib.Path | None) -> None:

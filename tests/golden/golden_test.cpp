@@ -6,9 +6,9 @@
 #include "core/ir/parser.h"
 #include "core/ir/printer.h"
 #include "core/ir/verifier.h"
+#include "core/rewrite/on_device.h"
 #include "equivalence.h"
 #include "golden_case.h"
-#include "on_device.h"
 #include "pass_plugins.h"
 
 namespace {
@@ -18,7 +18,8 @@ using namespace tenon;
 /// The same graph on a device must become the same, there; gives what is wrong, or "".
 std::string check_on_device(const ir::Graph& before, const ir::Graph& after, const golden::GoldenCase& golden, const golden::PassPlugins& plugins) {
   const ir::Device device{9, 1};
-  const auto moved = golden::on_device(before, device), expected = golden::on_device(after, device);
+  if (!before.constants().empty() || !after.constants().empty()) return {};  // whose copies a pass does not know
+  const auto moved = rewrite::on_device(before, device), expected = rewrite::on_device(after, device);
   if (!moved || !expected) return {};
   const golden::RewrittenGraph rewritten = plugins.run(moved->clone(), golden.passes);
   if (const auto fault = ir::verify_graph(rewritten.graph)) return "the result on a device is no graph: " + fault->message;

@@ -1,4 +1,5 @@
 """Ordinary programs on a device whose memory the host cannot touch: a pass moves their arithmetic there."""
+import json
 import os
 import pathlib
 import re
@@ -6,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 
+import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -55,3 +57,58 @@ def test_suites_of_ordinary_programs_run_on_the_device(on_device):
     done = subprocess.run(command, capture_output=True, text=True, env=on_device, cwd=ROOT, timeout=900)
     assert done.returncode == 0, done.stdout[-8000:]
     assert int(re.search(r"(\d+) passed", done.stdout)[1]) > 1400
+
+
+GRAPH = """graph @main [s0: 1..1024] (%x: f32[s0, 4], %w: f32[4]) {
+  %y: f32[s0, 4] = mul(%x, %w)
+  %z: f32[s0] = sum(%y) {dim = [1], keepdim = false}
+  %o: f32[s0, 4] = full(1.0) {dtype = f32, size = [s0, 4]}
+  %v: f32[s0, 4] = add(%y, %o)
+  return %z, update %x = %v
+}
+"""
+
+
+@pytest.fixture
+def beside_the_host(build, tmp_path):
+    """The environment of a process that knows the mock device, and puts nothing there by itself."""
+    config = tmp_path / "tenon.toml"
+    config.write_text(f'[compile]\nbackends = ["mock_device", "llvm"]\n[plugins]\npaths = ["{build}/tests/plugins"]\n[mock_device]\nlateness_us = 20\n')
+    return {**os.environ, "TENON_CONFIG": str(config), "PYTHONPATH": f"{build}/python"}
+
+
+def test_the_command_runs_graphs_on_the_device(beside_the_host, build, tmp_path):
+    (tmp_path / "g.tir").write_text(GRAPH)
+
+    def run(*words):
+        done = subprocess.run([f"{build}/bin/tenon", "run", "g.tir", "--size", "s0=5", *words, "--json"], capture_output=True, text=True, env=beside_the_host, cwd=tmp_path, timeout=120)
+        return done.returncode, done.stdout, done.stderr
+
+    status, here, said = run("--backend", "reference")
+    assert status == 0, said
+    status, there, said = run("--device", "device12:1")
+    assert status == 0, said
+    here, there = json.loads(here), json.loads(there)
+    assert there["outputs"] == here["outputs"]
+    assert {step["backend"] for step in there["plan"]["steps"] if step.get("nodes")} == {"mock_device"}
+    assert run("--device", "nowhere:0")[0] == 2
+    status, _, said = run("--device", "cuda:7")
+    assert status == 1 and "cuda:7" in said
+
+
+def test_the_command_copies_constants_of_exported_programs_to_the_device(beside_the_host, build, tmp_path):
+    program = """
+import numpy as np, torch, tenon
+torch.manual_seed(0)
+net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh())
+x = torch.randn(5, 4)
+tenon.export(net, (x,)).save("net.tnx")
+np.save("x.npy", x.numpy())
+np.save("want.npy", net(x).detach().numpy())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=beside_the_host, cwd=tmp_path, timeout=120)
+    assert done.returncode == 0, done.stderr
+    words = ["run", "net.tnx", "--device", "device12:0", "--input", "input=x.npy", "--output", "y=y.npy"]
+    done = subprocess.run([f"{build}/bin/tenon", *words], capture_output=True, text=True, env=beside_the_host, cwd=tmp_path, timeout=120)
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(np.load(tmp_path / "y.npy"), np.load(tmp_path / "want.npy"), rtol=1e-5, atol=1e-6)

@@ -4,10 +4,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <deque>
 #include <limits>
+#include <map>
 
 #include "captured.h"
 #include "command.h"
+#include "core/abi/dlpack_types.h"
+#include "core/ir/buffer.h"
+#include "core/rewrite/on_device.h"
 #include "host/diagnostics/suggestion.h"
 #include "npy.h"
 #include "run_inputs.h"
@@ -20,18 +25,46 @@ using nlohmann::json;
 struct RunOptions {
   std::string target;
   std::string backends;
+  std::string device;
   std::vector<std::string> inputs, outputs, sizes;
   std::uint64_t seed = 0;
   int repeat = 1;
 };
 
-/// A program compiled from a captured graph, which must outlive it: the constants' memory is the graph's.
+/// A copy of an array in a device's memory, while a call has it.
+class OnDevice {
+ public:
+  OnDevice(const Session& session, Array& array, DLDevice device) : session_(session.get()), bytes_(array.bytes.size()), tensor_(array.tensor()) {
+    check(tenon_device_allocate(session_, device, bytes_, nullptr, &memory_));
+    copy(memory_, device, array.bytes.data(), tensor_.device);
+    tensor_.data = memory_, tensor_.device = device;
+  }
+  ~OnDevice() { tenon_device_release(session_, tensor_.device, memory_, bytes_, nullptr); }
+  OnDevice(const OnDevice&) = delete;
+
+  const DLTensor* tensor() const { return &tensor_; }
+  /// What a call has written there.
+  void give_back(Array& array) const { copy(array.bytes.data(), {kDLCPU, 0}, memory_, tensor_.device); }
+
+ private:
+  void copy(void* to, DLDevice to_device, const void* from, DLDevice from_device) const { check(tenon_device_copy(session_, to, to_device, from, from_device, bytes_)); }
+
+  TenonSession* session_;
+  std::size_t bytes_;
+  DLTensor tensor_;
+  void* memory_ = nullptr;
+};
+
+/// A program compiled from a captured graph, which must outlive it, as the session must: the constants' memory is the graph's.
 class Program {
  public:
-  Program(const Session& session, const Captured& captured) {
+  /// `graph`: the captured one, or the same on a device.
+  Program(const Session& session, const Captured& captured, const ir::Graph& graph) : session_(session), bytes_(ir::write_buffer(graph)) {
+    for (const ValueId input : graph.inputs()) devices_.push_back(ir::dlpack_device(graph.type(input).device));
     TenonCompileRequest request{};
     request.struct_size = sizeof request;
     request.graph = captured.buffer();
+    request.graph.buffer = {bytes_.data(), bytes_.size()};
     check(tenon_compile(session.get(), &request, &program_));
   }
   ~Program() { tenon_program_release(program_); }
@@ -39,15 +72,19 @@ class Program {
 
   /// The results, in order. Updates are written into `inputs`.
   std::vector<Array> call(std::vector<Array>& inputs, std::size_t output_count) const {
-    std::vector<DLTensor> tensors;
-    for (Array& input : inputs) tensors.push_back(input.tensor());
+    std::deque<DLTensor> of_host;
+    std::map<std::size_t, OnDevice> there;  // by input
     std::vector<const DLTensor*> pointers;
-    for (const DLTensor& tensor : tensors) pointers.push_back(&tensor);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      const bool stays = devices_[i].device_type == kDLCPU;
+      pointers.push_back(stays ? &of_host.emplace_back(inputs[i].tensor()) : there.try_emplace(i, session_, inputs[i], devices_[i]).first->second.tensor());
+    }
     std::vector<DLManagedTensorVersioned*> outputs(output_count);
     check(tenon_program_call(program_, pointers.data(), pointers.size(), outputs.data(), outputs.size()));
+    for (const auto& [i, input] : there) input.give_back(inputs[i]);
     std::vector<Array> results;
     for (DLManagedTensorVersioned* output : outputs) {
-      results.push_back(copy_of(output->dl_tensor));
+      results.push_back(fetched(output->dl_tensor));
       if (output->deleter) output->deleter(output);
     }
     return results;
@@ -62,6 +99,20 @@ class Program {
   }
 
  private:
+  /// A copy in the host's memory of a result, whose bytes are side by side where it is a device's.
+  Array fetched(DLTensor tensor) const {
+    if (tensor.device.device_type == kDLCPU) return copy_of(tensor);
+    std::size_t bytes = size_of(*dtype_of(tensor.dtype));
+    for (std::int32_t d = 0; d < tensor.ndim; ++d) bytes *= static_cast<std::size_t>(tensor.shape[d]);
+    std::vector<std::byte> here(bytes);
+    check(tenon_device_copy(session_.get(), here.data(), {kDLCPU, 0}, static_cast<std::byte*>(tensor.data) + tensor.byte_offset, tensor.device, bytes));
+    tensor.data = here.data(), tensor.device = {kDLCPU, 0}, tensor.byte_offset = 0;
+    return copy_of(tensor);
+  }
+
+  const Session& session_;
+  std::vector<std::uint8_t> bytes_;
+  std::vector<DLDevice> devices_;  // by input
   TenonProgram* program_ = nullptr;
 };
 
@@ -136,6 +187,16 @@ void print_plan(const json& plan) {
   for (const auto& [backend, count] : nodes) fmt::print("{}: {} {}\n", backend, count, count == 1 ? "node" : "nodes");
 }
 
+/// What is wrong with a word that should name a device, or "".
+std::string is_device(const std::string& word) {
+  try {
+    ir::device_named(word);
+  } catch (const Exception& odd) {
+    return odd.what();
+  }
+  return {};
+}
+
 /// Writes the outputs that were asked for.
 void write_outputs(const std::vector<NamedArray>& outputs, const std::vector<std::string>& wanted) {
   for (const std::string& text : wanted) {
@@ -188,6 +249,7 @@ std::vector<std::string> driver_arguments(const Command& command, const RunOptio
     if (!value.empty()) words.insert(words.end(), {flag, value});
   };
   add("--backend", options.backends);
+  add("--device", options.device);
   for (const std::string& input : options.inputs) add("--input", input);
   for (const std::string& output : options.outputs) add("--output", output);
   for (const std::string& size : options.sizes) add("--size", size);
@@ -196,13 +258,21 @@ std::vector<std::string> driver_arguments(const Command& command, const RunOptio
   return words;
 }
 
+/// The graph, on the device that the options name.
+ir::Graph placed(ir::Graph graph, const RunOptions& options) {
+  if (options.device.empty()) return graph;
+  auto moved = rewrite::on_device(graph, ir::device_named(options.device));
+  if (!moved) throw CommandError(kBadUsage, fmt::format("--device: {} says itself where its tensors are, or has constants in branches", options.target));
+  return *std::move(moved);
+}
+
 int run_graph(const Command& command, const Session& session, const RunOptions& options) {
   const GivenInputs given = given_inputs(options);
   const Captured captured = capture(session, options.target);
-  const ir::Graph graph = captured.graph();
+  const ir::Graph graph = placed(captured.graph(), options);
   if (!takes_any_output_name(graph, options)) check_output_names(graph, options.outputs);
   std::vector<Array> inputs = make_inputs(graph, given);
-  const Program program(session, captured);
+  const Program program(session, captured, graph);
   std::vector<Array> results;
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < options.repeat; ++i) {
@@ -241,6 +311,7 @@ void add_run(CLI::App& app, Command& command) {
   static RunOptions options;
   run_app->add_option("TARGET", options.target, "graph.tir, program.tnx (exported), or file.py:function")->required();
   run_app->add_option("--backend", options.backends, "backends in order of preference, separated by commas")->type_name("NAMES");
+  run_app->add_option("--device", options.device, "a device, like cuda:0, where all tensors are; a backend that is asked must bring it")->check(is_device)->type_name("DEVICE");
   run_app->add_option("--input", options.inputs, "the value of an input; the others are random")->type_name("NAME=FILE.npy");
   run_app->add_option("--output", options.outputs, "where an output is written")->type_name("NAME=FILE.npy");
   run_app->add_option("--size", options.sizes, "the value of a symbolic size, or of a function's argument that is a whole number")->type_name("NAME=NUMBER");

@@ -60,6 +60,10 @@ def arguments(module: ModuleType, fn: Callable, options: argparse.Namespace) -> 
         except (OSError, ValueError) as error:
             raise UsageError(f"--input {item}: {error}") from None
         found[name] = module.torch.from_numpy(array) if hasattr(module, "torch") else array
+        if options.device:
+            if not hasattr(module, "torch"):
+                raise UsageError(f"--device {options.device}: arrays are the host's; {module.__file__} does not use torch")
+            found[name] = found[name].to(options.device)
     missing = [n for n, p in parameters.items() if p.default is p.empty and n not in found and p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     if missing:
         raise UsageError(f"no --input (or --size) for {', '.join(missing)}")
@@ -72,7 +76,7 @@ def outputs(result: Any) -> list[np.ndarray]:
         result = list(result.values())
     if isinstance(result, (list, tuple)):
         return [array for value in result for array in outputs(value)]
-    value = result.detach() if hasattr(result, "detach") else result
+    value = result.detach().cpu() if hasattr(result, "detach") else result
     return [] if value is None else [np.asarray(value)]
 
 
@@ -140,6 +144,7 @@ def main() -> int:
         command.add_argument("--input", action="append", default=[], metavar="NAME=file.npy")
         command.add_argument("--size", action="append", default=[], metavar="NAME=NUMBER")
         command.add_argument("--seed", type=seed_number, default=0, metavar="NUMBER")
+        command.add_argument("--device", default="", metavar="DEVICE")
         command.add_argument("--json", action="store_true")
         if name == "run":
             command.add_argument("--backend", default="")
