@@ -112,6 +112,12 @@ FUSED = {
 }
 
 
+def versions(optimizer):
+    """Of parameters, and of what is kept of them."""
+    kept = [value for state in optimizer.state.values() for value in state.values() if isinstance(value, torch.Tensor)]
+    return [tensor._version for tensor in [*optimizer.param_groups[0]["params"], *kept]]
+
+
 @pytest.mark.parametrize("settings", ["plain", "rich", "tensor", "halves"])
 @pytest.mark.parametrize("name", FUSED)
 def test_a_fused_optimizer_is_followed(name, settings):
@@ -120,7 +126,7 @@ def test_a_fused_optimizer_is_followed(name, settings):
         options["lr"] = torch.tensor(0.01)
     dtype = torch.bfloat16 if settings == "halves" else torch.float32
     net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Tanh(), torch.nn.Linear(3, 2)).to(dtype)
-    twin = copy.deepcopy(net)
+    net, twin = copy.deepcopy(net), copy.deepcopy(net)  # both with versions of 0
     mine, theirs = (getattr(torch.optim, name)(each.parameters(), **options) for each in (twin, net))
     step = tenon.compile(mine.step)
     graphs = []
@@ -130,6 +136,7 @@ def test_a_fused_optimizer_is_followed(name, settings):
         graphs.append(tenon.stats()["graphs"])
         torch.testing.assert_close(list(twin.parameters()), list(net.parameters()))
         torch.testing.assert_close(mine.state_dict()["state"], theirs.state_dict()["state"])
+        assert versions(mine) == versions(theirs)
     assert tenon.stats()["graph_breaks"] == 0 and graphs[2:] == [graphs[2]] * 3, (tenon.stats(), graphs)
 
 
