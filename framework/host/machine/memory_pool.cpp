@@ -22,18 +22,23 @@ constexpr std::size_t kMapFrom = std::size_t{1} << 20;  // from here on blocks a
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{1} << 21;  // x86-64's
 constexpr std::size_t kLargestPooled = std::size_t{1} << 40;
-constexpr unsigned kClasses = (40 - 6) * 4 + 1;
-constexpr unsigned kDecayPeriod = 256;  // releases of mapped blocks between two looks at the low-water marks
+constexpr unsigned kFirstMapped = (20 - 6) * 4;  // the class of blocks of kMapFrom
+constexpr unsigned kClasses = kFirstMapped + (40 - 20) * 16 + 1;
+constexpr std::size_t kLeastBetweenDecays = std::size_t{256} << 20;
 
-/// Class c holds blocks of (4 + c % 4) * 2^(c / 4) * 16 bytes: 64, 80, 96, 112, 128, 160, ...
-constexpr std::size_t class_bytes(unsigned c) { return (std::size_t{4} + c % 4) << (c / 4 + 4); }
+/// Blocks of 64, 80, 96, 112, 128, 160, ... bytes; mapped ones of 16/16, 17/16, 18/16, ... of a power of two.
+constexpr std::size_t class_bytes(unsigned c) {
+  if (c < kFirstMapped) return (std::size_t{4} + c % 4) << (c / 4 + 4);
+  c -= kFirstMapped;
+  return (std::size_t{16} + c % 16) << (c / 16 + 16);
+}
 
 unsigned class_of(std::size_t bytes) {
   if (bytes <= kSmallest) return 0;
   const unsigned log = static_cast<unsigned>(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log + 1)
-  const std::size_t quarter = std::size_t{1} << (log - 2);
-  const auto step = static_cast<unsigned>((bytes - (std::size_t{1} << log) + quarter - 1) / quarter);
-  return (log - 6) * 4 + step;
+  const auto above = [&](std::size_t part) { return static_cast<unsigned>((bytes - (std::size_t{1} << log) + part - 1) / part); };
+  if (bytes <= kMapFrom) return (log - 6) * 4 + above(std::size_t{1} << (log - 2));
+  return kFirstMapped + (log - 20) * 16 + above(std::size_t{1} << (log - 4));
 }
 
 /// A test-and-set lock: held for a few loads and stores. A pthread mutex costs as much as all the rest of an allocation.
@@ -68,7 +73,7 @@ struct Pool {
   std::array<SizeClass, kClasses> classes;
   std::atomic<std::uint64_t> idle{0}, mapped{0};  // `idle`: in mapped blocks
   std::atomic<std::size_t> idle_limit{0};
-  std::atomic<unsigned> large_releases{0};
+  std::atomic<std::uint64_t> released{0};  // bytes of mapped blocks since the last look at the low-water marks
 };
 
 Pool& pool() {
@@ -139,7 +144,7 @@ Block* take_chain(SizeClass& size_class, std::uint32_t count) {
 
 /// Gives back the blocks that no allocation has needed since the last decay.
 void decay(Pool& p) {
-  for (unsigned c = class_of(kMapFrom); c < kClasses; ++c) {
+  for (unsigned c = kFirstMapped; c < kClasses; ++c) {
     SizeClass& size_class = p.classes[c];
     std::uint32_t unneeded;
     {
@@ -150,15 +155,26 @@ void decay(Pool& p) {
   }
 }
 
-void* take_kept(SizeClass& size_class) {
+/// Takes a kept block; null where there is none. `borrows`: for less than the class is for, which is no need of such a block.
+void* take_kept(SizeClass& size_class, bool borrows = false) {
   std::lock_guard lock(size_class.lock);
-  ++size_class.allocations;
   Block* block = size_class.top;
   if (!block) return nullptr;
+  ++size_class.allocations;
   ++size_class.reuses;
   size_class.top = block->next;
-  size_class.low = std::min(size_class.low, --size_class.kept);
+  --size_class.kept;
+  if (!borrows) size_class.low = std::min(size_class.low, size_class.kept);
   return block;
+}
+
+/// Whether so much has been given back since the last decay that what a round of the program's work needs has been taken in between.
+bool is_time_to_decay(Pool& p, std::size_t released) {
+  constexpr std::uint64_t kRounds = 4;
+  const std::uint64_t since = p.released.fetch_add(released, std::memory_order_relaxed) + released;
+  if (since < std::max<std::uint64_t>(kRounds * p.idle.load(std::memory_order_relaxed), kLeastBetweenDecays)) return false;
+  p.released.store(0, std::memory_order_relaxed);
+  return true;
 }
 
 }  // namespace
@@ -183,10 +199,9 @@ void* pool_allocate(std::size_t bytes) {
     pool_trim();
     memory = from_system(p, size);
   }
-  if (!memory) {
-    std::lock_guard lock(p.classes[c].lock);
-    ++p.classes[c].releases;
-  }
+  if (!memory) return nullptr;
+  std::lock_guard lock(p.classes[c].lock);
+  ++p.classes[c].allocations;
   return memory;
 }
 
@@ -210,7 +225,7 @@ void pool_release(void* memory, std::size_t bytes) {
     }
   }
   if (!kept) return to_system(memory, size);
-  if (size >= kMapFrom && p.large_releases.fetch_add(1, std::memory_order_relaxed) % kDecayPeriod == kDecayPeriod - 1) decay(p);
+  if (size >= kMapFrom && is_time_to_decay(p, size)) decay(p);
 }
 
 void* pool_allocate_sized(std::size_t bytes) {
@@ -254,6 +269,18 @@ PoolStatistics pool_statistics() {
 
 PoolBlock::PoolBlock(std::size_t bytes) : data_(pool_allocate(bytes)), bytes_(bytes) {
   if (!data_) throw Exception(Code::out_of_memory, fmt::format("no memory for {} bytes", bytes));
+}
+
+PoolBlock PoolBlock::for_a_while(std::size_t bytes) {
+  Pool& p = pool();
+  if (bytes >= kMapFrom && bytes <= kLargestPooled / 2)
+    for (unsigned c = class_of(bytes), most = class_of(2 * bytes), own = c; c <= most; ++c) {
+      void* kept = take_kept(p.classes[c], c != own);
+      if (!kept) continue;
+      count_idle(p, class_bytes(c), false);
+      return PoolBlock(kept, class_bytes(c));
+    }
+  return PoolBlock(bytes);
 }
 
 PoolBlock& PoolBlock::operator=(PoolBlock&& other) noexcept {

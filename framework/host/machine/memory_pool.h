@@ -15,7 +15,7 @@ struct PoolStatistics {
 };
 
 /// Gives at least `bytes` of memory, 64-byte aligned (4096-byte from 1 MB on), uninitialised; null when there is none. Zero bytes
-/// give memory too. Four size classes a doubling. Callable from any thread.
+/// give memory too. Four size classes a doubling, sixteen from 1 MB on. Callable from any thread.
 void* pool_allocate(std::size_t bytes);
 
 /// Takes back what pool_allocate gave for the same `bytes`. Callable from any thread, also without the GIL; null is ignored.
@@ -41,6 +41,8 @@ class PoolBlock {
  public:
   PoolBlock() = default;
   explicit PoolBlock(std::size_t bytes);
+  /// One for the time of a run: a kept one of up to twice the size serves too, so that runs that take turns have one memory. Throws.
+  static PoolBlock for_a_while(std::size_t bytes);
   PoolBlock(PoolBlock&& other) noexcept : data_(other.data_), bytes_(other.bytes_) { other.data_ = nullptr, other.bytes_ = 0; }
   PoolBlock& operator=(PoolBlock&& other) noexcept;
   ~PoolBlock() { pool_release(data_, bytes_); }
@@ -49,6 +51,8 @@ class PoolBlock {
   std::size_t size() const { return bytes_; }
 
  private:
+  PoolBlock(void* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
+
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
 };

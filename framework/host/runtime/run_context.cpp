@@ -152,7 +152,7 @@ void RunContext::place_in_arena(void** pointer, std::size_t offset) {
 }
 
 void RunContext::take_arena() {
-  arena_ = PoolBlock(lent_bytes_);
+  arena_ = PoolBlock::for_a_while(lent_bytes_);
   if (std::exchange(placed_at_, arena_.data()) == arena_.data()) return;
   for (const RunDevices::ArenaPointer& p : arena_pointers_) *p.pointer = arena_.data() + p.offset;
 }

@@ -278,3 +278,73 @@ def test_branches_that_a_drawn_number_may_take(low, high):
         return x * (n >= low) if more > n else x - 5
 
     check(fn, lambda _: (LINE,), most=12)
+
+
+def crop_of_drawn_place(x, height, width):
+    i, j = torch.randint(0, 41 - height, (1,)).item(), torch.randint(0, 49 - width, (1,)).item()
+    return x[..., i : i + height, j : j + width] * 2
+
+
+def writes_at_drawn_place(x, height, width):
+    i, j = torch.randint(0, 41 - height, (1,)).item(), torch.randint(0, 49 - width, (1,)).item()
+    x[..., i : i + height, j : j + width] = 0
+    return x + 1
+
+
+@pytest.mark.parametrize("fn", [crop_of_drawn_place, writes_at_drawn_place])
+def test_a_part_of_varying_size_at_a_drawn_place(fn):
+    """The call's own numbers are constants first: two graphs up to the part, and one from there on."""
+    check(fn, lambda draw: (IMAGE, draw.randint(2, 39), draw.randint(2, 47)), 3)
+
+
+def test_a_keyword_of_a_call_that_the_library_makes_with_a_drawn_number():
+    def fn(x):
+        return x.narrow(dim=1, start=torch.randint(0, 9, (1,)).item(), length=torch.randint(1, 9, (1,)).item()) * 2
+
+    check(fn, lambda _: (IMAGE,), 4)
+
+
+def parts(draw):
+    """Parts of an image: in some the rows have no gap between them, in some the planes, in some neither."""
+    height, width = draw.choice([(40, 48), (40, 20), (17, 48), (11, 13), (25, 31), (39, 47)])
+    return (IMAGE[:, :height, :width],)
+
+
+def test_one_graph_serves_parts_with_gaps_and_without_where_they_do_not_matter():
+    for fn in (lambda x: x * 2 + 1, lambda x: x[None, :, 1:].exp().sqrt(), lambda x: x.transpose(1, 2)[:, 2:] + x.sin().mT[:, 2:]):
+        check(fn, parts, 2, breaks=False)
+
+
+def written(x):
+    x.mul_(2)
+    return x
+
+
+@pytest.mark.parametrize("fn", [
+    lambda x: x.contiguous().mul_(2), lambda x: written(x.reshape(3, -1)), lambda x: written(x.flatten(1)), lambda x: (x.is_contiguous(), x + 1), lambda x: written(x.to(memory_format=torch.contiguous_format)),
+    lambda x: torch.empty_like(x).fill_(1), lambda x: x.permute(1, 2, 0).clone(), lambda x: written(x.unsqueeze(0).reshape(-1, x.shape[-1])), lambda x: (x[None].is_contiguous(memory_format=torch.channels_last), x * 2),
+    lambda x: written(x.permute(1, 2, 0)[None].permute(0, 3, 1, 2).contiguous(memory_format=torch.channels_last)), lambda x: x.transpose(1, 2) + 1, lambda x: x.ravel(),
+])
+def test_whether_a_part_has_gaps_decides_what_is_a_view_of_it(fn):
+    tenon.reset()
+    compiled, draw = tenon.compile(fn), random.Random(5)
+    for _ in range(40):
+        whole = IMAGE.clone(), IMAGE.clone()
+        size = draw.choice([(40, 48), (40, 20), (17, 48), (11, 13), (25, 31), (39, 47)])
+        mine, theirs = (image[:, : size[0], : size[1]] for image in whole)
+        same(compiled(mine), fn(theirs))
+        same(*whole)
+
+
+@pytest.mark.parametrize("fn", [lambda x: np.ascontiguousarray(x), lambda x: x.reshape(-1), lambda x: x.ravel(), lambda x: (x.flags.c_contiguous, x + 1), lambda x: np.asarray(x, order="C"), lambda x: x.copy(order="K"), lambda x: x.T + 1,
+                                lambda x: torch.from_numpy(x).reshape(-1), lambda x: torch.from_numpy(x).contiguous() * 2])
+def test_whether_a_part_of_an_array_has_gaps(fn):
+    tenon.reset()
+    compiled, draw = tenon.compile(fn), random.Random(6)
+    for _ in range(40):
+        size = draw.choice([(40, 48), (40, 20), (17, 48), (11, 13), (25, 31), (39, 47)])
+        part = IMAGE.numpy()[0, : size[0], : size[1]]
+        got, want = compiled(part), fn(part)
+        same(got, want)
+        if isinstance(want, np.ndarray):
+            assert np.shares_memory(got, part) == np.shares_memory(want, part)

@@ -98,7 +98,7 @@ Captured evaluate(const CaptureStart& start, const TorchState& state, const std:
     if (broken && broken->interrupted) return captured;
     bool again = outlook.learned && round < kMostRounds;
     const bool stops_early = broken && broken->stop_before > 0 &&
-                             (outlook.breaks_for_number || broken->leaves || broken->steps || (wishes.leave_loops && (broken->on_elements || history.constants_wear_out())));
+                             (outlook.breaks_for_number || broken->leaves || broken->steps || broken->wants_numbers || (wishes.leave_loops && (broken->on_elements || history.constants_wear_out())));
     if (!again && broken && outlook.has_symbols && !stops_early && facts.fix_all()) {  // constants may do where symbols do not
       again = constants = true;
       if (logs().recompiles) log_line(fmt::format("tenon: all numbers of {} are taken as constants: {}", name, broken->reason));

@@ -37,7 +37,7 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
   note(*entry);
   drawn_.take(entry->segment(), objects);
   if (!chain_.settle(*entry->segment().stop, std::move(objects))) return nullptr;
-  Progress progress = step(*entry->segment().stop, result);
+  Progress progress = go_past(*entry->segment().stop, nullptr, result);
   while (progress == Progress::goes_on) {
     slots_.gather(chain_);
     CapturePoint* point = cache_.point_after(*entry, chain_, slots_, drawn_);
@@ -80,7 +80,7 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
     drawn_.take(next->segment(), built.objects);
     if (!chain_.settle(*stop, std::move(built.objects))) return nullptr;
     if (chain_.depth() == depth) cache_.note_segment(*point, chain_, gain);
-    progress = step(*stop, result);
+    progress = go_past(*stop, point, result);
   }
   return progress == Progress::returned ? result.release() : nullptr;
 }
@@ -100,6 +100,16 @@ bool Continuation::pays(CapturePoint& point) {
     trial_ = 0;
   }
   return !point.left_to_python;
+}
+
+/// From the end of a segment that has begun at `begun` to where the next one begins: behind the instruction, or at it where that has lacked only what
+/// is there now.
+Progress Continuation::go_past(const BreakState& stop, const CapturePoint* begun, Ref& result) {
+  if (stop.why.wants_numbers && !stop.keyword_names) {
+    slots_.gather(chain_);
+    if (!begun || !begun->is_at(chain_, slots_)) return Progress::goes_on;
+  }
+  return step(stop, result);
 }
 
 /// The instruction at which a segment has ended.

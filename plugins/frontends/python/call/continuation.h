@@ -29,6 +29,7 @@ class Continuation {
     on_arrays_ |= entry.plain().on_arrays;
     takes_apart_ |= entry.plain().takes_apart;
   }
+  Progress go_past(const BreakState& stop, const CapturePoint* begun, Ref& result);
   Progress step(const BreakState& stop, Ref& result);
   Progress step(PyObject* keyword_names, Ref& result);
   Progress plainly(Ref& result);

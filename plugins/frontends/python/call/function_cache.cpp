@@ -302,7 +302,7 @@ bool FunctionCache::may_end_here(const CacheEntry& entry) {
     set_error(ErrorClass::graph_break, break_message(stop->why, name_));
     return false;
   }
-  report_break(stop->why, "The instruction runs as plain Python, what follows is compiled on.");
+  report_break(stop->why, stop->why.wants_numbers ? "With its value the next graph begins there." : "The instruction runs as plain Python, what follows is compiled on.");
   return true;
 }
 

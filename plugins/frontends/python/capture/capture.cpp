@@ -152,6 +152,9 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
   } catch (const ElementsNeeded& read) {
     result = break_at(evaluator, read);
     result.reads_elements = true;
+  } catch (const NumberNeeded& number) {
+    result = break_at(evaluator, number);
+    result.wants_numbers = true;
   } catch (const BranchOnElements& branch) {
     result = break_at(evaluator, branch);
     result.on_elements = true;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -110,6 +111,21 @@ Ref Items::slice_of_parts(PyObject* slice) {
   return heap_.born(checked(PySlice_New(parts[0].get(), parts[1].get(), parts[2].get())));
 }
 
+/// A subscript of a tensor with its older slices, also those in a tuple, as such. Itself where it has none.
+Ref Items::subscript_of_parts(PyObject* key) {
+  if (PySlice_Check(key)) return heap_.source_of(key) ? slice_of_parts(key) : Ref::borrow(key);
+  if (!PyTuple_CheckExact(key)) return Ref::borrow(key);
+  const bool older = static_cast<bool>(heap_.source_of(key));
+  const auto has_older_slice = [&](PyObject* item) { return PySlice_Check(item) && (older || static_cast<bool>(heap_.source_of(item))); };
+  if (std::none_of(&PyTuple_GET_ITEM(key, 0), &PyTuple_GET_ITEM(key, 0) + PyTuple_GET_SIZE(key), has_older_slice)) return Ref::borrow(key);
+  Ref parts = checked(PyTuple_New(PyTuple_GET_SIZE(key)));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
+    const Ref item = older ? load(key, checked(PyLong_FromSsize_t(i)).get()) : Ref::borrow(PyTuple_GET_ITEM(key, i));
+    PyTuple_SET_ITEM(parts.get(), i, subscript_of_parts(item.get()).release());
+  }
+  return heap_.born(std::move(parts));
+}
+
 Ref Items::load(PyObject* container, PyObject* key) {
   if (Ref mapping = heap_.behind_proxy(container)) return load(mapping.get(), key);
   const TypeTraits& traits = heap_.traits(container);
@@ -118,7 +134,7 @@ Ref Items::load(PyObject* container, PyObject* key) {
   const Ref index = by_index ? plain_index(key) : Ref::borrow(key);
   if (!index.is(key)) return load(container, index.get());
   if (traits.role == Recorder::Role::stand_in) {
-    if (PySlice_Check(key) && heap_.source_of(key)) return load(container, slice_of_parts(key).get());
+    if (const Ref parts = subscript_of_parts(key); !parts.is(key)) return load(container, parts.get());
     heap_.expose(key);
     core_.hidden_calls().require_plain(key);
     Ref seen = heap_.substitute(key);
@@ -196,6 +212,7 @@ void Items::store(PyObject* container, PyObject* key, PyObject* value) {
   if (!plain.is(key)) return store(container, plain.get(), value);
   if (traits.role == Recorder::Role::stand_in) {
     if (value == nullptr) throw GraphBreak("'del' of a part of a tensor");
+    if (const Ref parts = subscript_of_parts(key); !parts.is(key)) return store(container, parts.get(), value);
     heap_.expose(key);
     core_.hidden_calls().require_plain(key);
     Ref index = heap_.substitute(key), given = heap_.substitute(value);

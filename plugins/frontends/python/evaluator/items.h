@@ -22,6 +22,7 @@ class Items {
 
  private:
   Ref slice_of_parts(PyObject* slice);
+  Ref subscript_of_parts(PyObject* key);
 
   Evaluator& core_;
   Heap& heap_;

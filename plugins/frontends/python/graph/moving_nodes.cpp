@@ -15,6 +15,19 @@ bool only_moves(const ir::Graph& graph, ir::NodeId node) {
   return last.op == ops::Primitive::load && !last.masked;
 }
 
+bool is_always_view(const ir::Graph& graph, ir::NodeId node) {
+  const ir::Node& made = graph.node(node);
+  if (made.op == "reshape") {  // which only gains or loses dimensions of size 1
+    const auto without_ones = [&](ir::ValueId value) {
+      ir::Shape shape = graph.type(value).shape;
+      std::erase(shape, ir::Dim(1));
+      return shape;
+    };
+    return without_ones(made.operands.front()) == without_ones(made.results.front());
+  }
+  return made.op == "slice" || made.op == "select" || made.op == "permute" || made.op == "expand";
+}
+
 bool moves_many_complex(const ir::Graph& graph, ir::NodeId node) {
   constexpr std::int64_t kMany = 1024;
   const auto many = [&](ir::ValueId value) {

@@ -7,6 +7,8 @@
 namespace tenon::python {
 namespace {
 
+constexpr const char *kElements = "elements", *kNumber = "number";  // what a signal says was lacking
+
 /// The exception type of the signal. Derived from BaseException, so that `except Exception` in library code lets it through.
 PyObject* signal_type() {
   // Asked for first while an exception is set, which making a class must not meet.
@@ -27,8 +29,8 @@ std::string text_of(PyObject* tuple, Py_ssize_t index) {
 }  // namespace
 
 void set_break_signal(const GraphBreak& graph_break) {
-  const bool for_elements = dynamic_cast<const ElementsNeeded*>(&graph_break) != nullptr;
-  Ref arguments = Ref::steal(Py_BuildValue("(ssO)", graph_break.reason().c_str(), graph_break.hint().c_str(), for_elements ? Py_True : Py_False));
+  const char* lacks = dynamic_cast<const ElementsNeeded*>(&graph_break) ? kElements : dynamic_cast<const NumberNeeded*>(&graph_break) ? kNumber : "";
+  Ref arguments = Ref::steal(Py_BuildValue("(sss)", graph_break.reason().c_str(), graph_break.hint().c_str(), lacks));
   if (arguments) PyErr_SetObject(signal_type(), arguments.get());
 }
 
@@ -43,8 +45,9 @@ void throw_python_error() {
   Ref arguments = Ref::steal(PyObject_GetAttrString(value, "args"));
   if (!arguments) PyErr_Clear();
   std::string reason = text_of(arguments.get(), 0), hint = text_of(arguments.get(), 1);
-  const bool for_elements = arguments && PyTuple_Check(arguments.get()) && PyTuple_GET_SIZE(arguments.get()) > 2 && PyTuple_GET_ITEM(arguments.get(), 2) == Py_True;
-  if (for_elements) throw ElementsNeeded(std::move(reason), std::move(hint));
+  const std::string lacks = text_of(arguments.get(), 2);
+  if (lacks == kElements) throw ElementsNeeded(std::move(reason), std::move(hint));
+  if (lacks == kNumber) throw NumberNeeded(std::move(reason), std::move(hint));
   throw GraphBreak(std::move(reason), std::move(hint));
 }
 

@@ -32,7 +32,7 @@ class Unbuildable : public GraphBreak {
   PyObject* object_;
 };
 
-/// Ends the capture because a library reads the number that a tensor holds.
+/// Ends the capture because a library reads a number that the graph computes, or that a tensor holds.
 class NumberNeeded : public GraphBreak {
  public:
   using GraphBreak::GraphBreak;

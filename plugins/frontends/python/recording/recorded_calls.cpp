@@ -72,6 +72,7 @@ Ref RecordedCalls::record_as_is(PyObject* callable, const ForeignFunction& funct
   const auto before = tracks ? history_.operands_of(operands) : std::vector<KeptByTorch::Operand>();
   const History::Scope scope(history_, tracks);
   Ref result = record_by_kind(callable, function, args, kwargs, operands);
+  results_.settle_gaps_for(function, kwargs, first_node, operands);
   if (!tracks) return result;
   history_.expand_from(first_node);
   const auto unread = first < stand_ins_.size() ? history_.unread(operands, first, first_node) : std::vector<Index>();

@@ -24,9 +24,9 @@ class RecordedCalls {
 
   /// `uses`: takes a call that is made again with other arguments.
   RecordedCalls(RecordedGraph& graph, History& history, StandInUses& uses, KnownValues& known, LateSizes& late, OpaqueCalls& opaque, OpaqueWrites& opaque_writes, RecordedConstants& constants,
-                OpCalls& op_calls, RecordedWrites& writes)
+                OpCalls& op_calls, RecordedWrites& writes, RecordedResults& results)
       : core_(graph), graph_(graph.graph), stand_ins_(graph.stand_ins), present_(graph.present), history_(history), uses_(uses), known_(known), late_(late), opaque_(opaque),
-        opaque_writes_(opaque_writes), constants_(constants), op_calls_(op_calls), writes_(writes), twins_(graph, known) {}
+        opaque_writes_(opaque_writes), constants_(constants), op_calls_(op_calls), writes_(writes), results_(results), twins_(graph, known) {}
 
   /// Where the library reads the number that an operand holds, the call is recorded with that number, if it is known.
   Ref record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
@@ -55,6 +55,7 @@ class RecordedCalls {
   RecordedConstants& constants_;
   OpCalls& op_calls_;
   RecordedWrites& writes_;
+  RecordedResults& results_;
   OpaqueTwins twins_;
 };
 

@@ -152,7 +152,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   RecordedConstants constants_{core_, trace_, opaque_};
   OpCalls op_calls_{core_, history_, trace_, computed_, results_, late_sizes_, late_views_, memory_, opaque_, random_};
   RecordedWrites writes_{core_, inputs_, history_, trace_, results_, late_sizes_, late_views_, memory_, opaque_writes_, constants_, op_calls_};
-  RecordedCalls calls_{core_, history_, *this, known_, late_sizes_, opaque_, opaque_writes_, constants_, op_calls_, writes_};
+  RecordedCalls calls_{core_, history_, *this, known_, late_sizes_, opaque_, opaque_writes_, constants_, op_calls_, writes_, results_};
   RecordedCrossings crossings_{core_, trace_, *this};
   RecordedBranches branches_{core_, inputs_, trace_};
   RecordedGradients gradients_{core_, inputs_, history_, trace_};

@@ -8,8 +8,12 @@ namespace tenon::python {
 
 bool NumberHistory::varies(const std::string& name, std::int64_t value) {
   const auto [entry, fresh] = numbers_.try_emplace(name, Seen{value, false, {value, value}});
-  if (fresh) return entry->second.varies = is_below_varying(name);
   Seen& seen = entry->second;
+  if (fresh) {
+    seen.varies = is_below_varying(name);
+    if (seen.varies && value == 0) seen.span.most = 1;  // what is drawn will not be 0 each time
+    return seen.varies;
+  }
   seen.varies |= seen.value != value;
   seen.value = value;
   seen.span = {std::min(seen.span.least, value), std::max(seen.span.most, value)};

@@ -75,6 +75,38 @@ TEST_CASE("blocks that nobody needs any more go by the low-water mark", "[pool]"
   CHECK(pool_statistics().idle_bytes <= std::size_t{2} * (std::size_t{2} << 20));
 }
 
+TEST_CASE("a mapped block is at most a sixteenth larger than was asked for", "[pool]") {
+  for (std::size_t bytes : {(std::size_t{1} << 20) + 1, std::size_t{9} << 20, std::size_t{100'000'000}, (std::size_t{1} << 30) - 1}) {
+    const std::uint64_t before = pool_statistics().used_bytes;
+    void* memory = pool_allocate(bytes);
+    const std::uint64_t used = pool_statistics().used_bytes - before;
+    CHECK(used >= bytes);
+    CHECK(used <= bytes + bytes / 16 + 1);
+    pool_release(memory, bytes);
+  }
+}
+
+TEST_CASE("runs that take turns have one memory, unless one needs far less", "[pool]") {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  pool_trim();
+  const void* larger = PoolBlock::for_a_while(50 * kMiB).data();
+  CHECK(PoolBlock::for_a_while(30 * kMiB).data() == larger);
+  CHECK(PoolBlock::for_a_while(10 * kMiB).data() != larger);
+  CHECK(pool_statistics().idle_bytes == 60 * kMiB);
+  SECTION("the one who needs all of it keeps it") {
+    for (int i = 0; i < 40; ++i) {
+      CHECK(PoolBlock::for_a_while(50 * kMiB).data() == larger);
+      CHECK(PoolBlock::for_a_while(30 * kMiB).data() == larger);
+    }
+    CHECK(pool_statistics().idle_bytes == 50 * kMiB);
+  }
+  SECTION("where nobody does any more it goes") {
+    for (int i = 0; i < 40; ++i) PoolBlock::for_a_while(30 * kMiB);
+    CHECK(pool_statistics().idle_bytes == 30 * kMiB);
+  }
+  pool_trim();
+}
+
 TEST_CASE("threads share the pool", "[pool]") {
   const std::uint64_t before = pool_statistics().used_bytes;
   std::vector<std::thread> threads;

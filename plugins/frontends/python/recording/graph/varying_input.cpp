@@ -33,6 +33,19 @@ std::vector<std::uint32_t> products_of(const TensorSpec& spec) {
   return products;
 }
 
+/// The dimensions that are not known to be of size 1.
+std::vector<std::size_t> several(const ir::Shape& shape) {
+  std::vector<std::size_t> dims;
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (!(shape[d] == ir::Dim(1))) dims.push_back(d);
+  return dims;
+}
+
+std::vector<std::size_t> outermost_first(std::vector<std::size_t> dims, std::span<const std::int64_t> strides) {
+  std::ranges::stable_sort(dims, std::greater(), [&](std::size_t d) { return strides[d]; });
+  return dims;
+}
+
 ir::Shape extents_of(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start) {
   ir::Shape shape;
   for (std::uint32_t d = 0; d < spec.shape.size(); ++d) {
@@ -80,20 +93,23 @@ ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId sourc
 
 void settle_order(Symbols& symbols, const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> known) {
   using Operator = ir::Relation::Operator;
-  std::vector<std::size_t> dims;
-  for (std::size_t d = 0; d < shape.size(); ++d)
-    if (!(shape[d] == ir::Dim(1))) dims.push_back(d);
-  const auto settle = [&](std::size_t outer, std::size_t inner) {
-    const ir::Dim over = strides[inner] * shape[inner];
-    if (!(strides[outer] - over).is_constant()) symbols.decide(Operator::equal, strides[outer], over);
-  };
-  for (std::size_t at = 1; at < dims.size(); ++at) settle(dims[at - 1], dims[at]);
-  std::ranges::stable_sort(dims, std::greater(), [&](std::size_t d) { return known[d]; });
-  for (std::size_t at = 1; at < dims.size(); ++at) {
-    settle(dims[at - 1], dims[at]);
+  const std::vector<std::size_t> dims = outermost_first(several(shape), known);
+  for (std::size_t at = 1; at < dims.size(); ++at)
     if (const ir::Dim step = strides[dims[at - 1]] - strides[dims[at]]; !step.is_constant()) symbols.decide(Operator::less_equal, 0, step);
-  }
   if (!dims.empty() && !strides[dims.back()].is_constant()) symbols.decide(Operator::equal, strides[dims.back()], 1);
+}
+
+void settle_gaps(Symbols& symbols, const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> known) {
+  const auto settle = [&](const std::vector<std::size_t>& dims) {
+    for (std::size_t at = 1; at < dims.size(); ++at) {
+      const ir::Dim& outer = strides[dims[at - 1]];
+      const ir::Dim over = strides[dims[at]] * shape[dims[at]];
+      if (!(outer - over).is_constant()) symbols.decide(ir::Relation::Operator::equal, outer, over);
+    }
+  };
+  const std::vector<std::size_t> dims = several(shape);
+  settle(dims);
+  settle(outermost_first(dims, known));
 }
 
 }  // namespace tenon::python

@@ -13,8 +13,10 @@ namespace tenon::python {
 /// variant by itself. `from_the_start`: see Symbols::number.
 ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start);
 
-/// Guards in which order a tensor lies and where it has gaps, as far as numbers that vary decide it: what the library does with a tensor (whether
-/// it copies, gives a view, says that it is contiguous) hangs on that. `known`: the strides of this call.
+/// Guards in which order a tensor lies, as far as numbers that vary decide it: how the library lays out what it makes of a tensor hangs on that.
+/// `known`: the strides of this call.
 void settle_order(Symbols& symbols, const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> known);
+/// The same of where it has gaps: whether the library copies it or gives a view, or says that it is contiguous, hangs on that, too.
+void settle_gaps(Symbols& symbols, const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> known);
 
 }  // namespace tenon::python

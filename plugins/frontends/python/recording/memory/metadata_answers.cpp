@@ -7,6 +7,7 @@
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
 #include "python/recording/memory/device_results.h"
+#include "python/recording/memory/result_types.h"
 #include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
@@ -37,6 +38,7 @@ Ref MetadataAnswers::answer(PyObject* callable, const ForeignFunction& function,
     if (name == "is_leaf" && self.requires_grad && !self.input) return Ref::borrow(self.leaf ? Py_True : Py_False);
     if (name == "is_leaf" && self.requires_grad) throw GraphBreak("whether a tensor that requires grad is a leaf");
   }
+  if (function.has(Trait::asks_for_layout) && !asks_for_another_order(kwargs, operands)) results_.settle_gaps(operands);
   const bool same_for_all = function.has(Trait::same_for_all_sizes) && !(function.has(Trait::asks_for_layout) && late_.layout_varies(operands));
   if (!operands.empty() && !same_for_all)
     for (std::optional<Ref> known : {answer_size(name, stand_ins_[operands.front()], args, kwargs), answer_strides(name, operands.front(), args, kwargs)})
@@ -80,6 +82,13 @@ std::optional<Ref> MetadataAnswers::answer_size(std::string_view name, const Sta
   const std::int64_t at = PyLong_AsLongLong(dim);
   if (at < -rank || at >= rank) return std::nullopt;
   return make_integer(shape[static_cast<std::size_t>(at < 0 ? at + rank : at)]);
+}
+
+/// Whether a call asks for channels last of a tensor of which they are not: that it is not in that format is so with gaps and without.
+bool MetadataAnswers::asks_for_another_order(PyObject* kwargs, std::span<const Index> operands) const {
+  if (!kwargs_name_a_layout(kwargs) || operands.size() != 1) return false;
+  const StandIn& self = stand_ins_[operands.front()];
+  return self.shape.size() > 2 && graph_.type(self.value).shape[1].is_constant() && self.shape[1] > 1 && self.strides[1] > self.strides.back() && self.strides.back() > 0;
 }
 
 /// `stride()`, or `strides` in bytes, of a tensor whose sizes vary.

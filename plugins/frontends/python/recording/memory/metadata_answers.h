@@ -30,6 +30,7 @@ class MetadataAnswers {
  private:
   std::optional<Ref> answer_size(std::string_view name, const StandIn& self, PyObject* args, PyObject* kwargs);
   std::optional<Ref> answer_strides(std::string_view name, Index index, PyObject* args, PyObject* kwargs);
+  bool asks_for_another_order(PyObject* kwargs, std::span<const Index> operands) const;
   Ref size_tuple(ops::Flavour flavour, std::span<const ir::Dim> shape);
   void fix_sizes(std::span<const Index> operands);
 

@@ -9,6 +9,7 @@
 
 #include "python/compat/undefined_results.h"
 #include "python/foreign/foreign_arguments.h"
+#include "python/graph/moving_nodes.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/metadata/convolution_layout.h"
@@ -276,6 +277,7 @@ std::optional<ir::Shape> RecordedResults::strides_of(Index index) const {
   const StandIn& s = stand_ins_[index];
   const Index owner = stand_ins_.owner(index);
   if (s.layout) return s.layout->strides;
+  if (s.crossed && s.viewed) return strides_of(*s.viewed);
   if (core_.is_late(s.value)) return std::nullopt;
   if (owner != index) return ir::Shape(s.strides.begin(), s.strides.end());  // made before anything varied
   const ir::Type& type = graph_.type(s.value);
@@ -285,7 +287,23 @@ std::optional<ir::Shape> RecordedResults::strides_of(Index index) const {
   return late_strides(s.shape, s.strides, type.shape);
 }
 
-/// Whether a view has gaps, and in which order it lies, decides what the library does with it: where numbers vary, that is guarded.
+void RecordedResults::settle_gaps(std::span<const Index> operands) {
+  if (!symbols_.any()) return;
+  for (Index index : operands)
+    if (const auto strides = strides_of(index); strides && !core_.in_late_memory(index)) python::settle_gaps(symbols_, graph_.type(stand_ins_[index].value).shape, *strides, stand_ins_[index].strides);
+}
+
+void RecordedResults::settle_gaps_for(const ForeignFunction& function, PyObject* kwargs, std::size_t first, std::span<const Index> operands) {
+  if (!symbols_.any()) return;
+  const auto made = graph_.nodes().subspan(std::min(first, graph_.nodes().size()));
+  if (made.empty()) return settle_gaps(operands);
+  if (std::ranges::all_of(made, [&](ir::NodeId node) { return is_always_view(graph_, node); })) return;
+  const bool fresh = function.op && !function.writes && (function.flavour == ops::Flavour::torch ? !function.may_alias : function.ufunc != nullptr);
+  const bool by_order = fresh && !kwargs_name_a_layout(kwargs) && (is_pointwise(function) || function.op->traits.layout != ops::ResultLayout::unknown);
+  if (!by_order || !std::ranges::all_of(made, [&](ir::NodeId node) { return ops::find_op(graph_.node(node).op) != nullptr; })) settle_gaps(operands);
+}
+
+/// In which order a view lies decides what the library does with it: where numbers vary, that is guarded.
 void RecordedResults::settle_layout(StandIn& view, Index viewed, std::optional<ir::ValueId> from) {
   const ir::Shape& shape = graph_.type(view.value).shape;
   const auto of_viewed = from && view.path ? strides_of(viewed) : std::nullopt;

@@ -42,6 +42,9 @@ class RecordedResults {
 
   /// The strides of a stand-in over the numbers that vary; nothing where they cannot be said.
   std::optional<ir::Shape> strides_of(Index index) const;
+  /// Guards where operands have gaps, unless what a call has given for them, with the nodes from `first` on, is the same with and without.
+  void settle_gaps_for(const ForeignFunction& function, PyObject* kwargs, std::size_t first, std::span<const Index> operands);
+  void settle_gaps(std::span<const Index> operands);
 
  private:
   /// Whether one has no elements, and does not lie as row-major ones do: how the results lie differs from function to function.

@@ -17,11 +17,29 @@ PyTypeObject* type_of_number(PyObject* stand_in) {
   return is_symbolic_int(stand_in) ? &PyLong_Type : nullptr;
 }
 
-void need_scalar(Symbols& symbols, const ScalarValue& scalar, const char* use) {
+namespace {
+
+/// In the next capture an input that such a number is made of is a constant, unless that has worn out.
+void fix_roots(Symbols& symbols, const ScalarValue& scalar, const char* use) {
   if (!scalar.of_data && !symbols.wear_out(scalar.roots))
     for (const std::string& root : scalar.roots) symbols.fix(root, use);
-  throw ElementsNeeded(fmt::format("{} of a number that the graph computes needs its value while the program runs", use),
-                       "keep the decision in the graph: torch.where, or tenon.cond");
+}
+
+constexpr const char* kHint = "keep the decision in the graph: torch.where, or tenon.cond";
+
+std::string needs_value(const char* use) { return fmt::format("{} of a number that the graph computes needs its value while the program runs", use); }
+
+}  // namespace
+
+void need_scalar(Symbols& symbols, const ScalarValue& scalar, const char* use) {
+  fix_roots(symbols, scalar, use);
+  throw ElementsNeeded(needs_value(use), kHint);
+}
+
+void need_scalar_for_call(Symbols& symbols, const ScalarValue& scalar) {
+  constexpr const char* kUse = "a call that the library makes itself";
+  fix_roots(symbols, scalar, kUse);
+  throw NumberNeeded(needs_value(kUse), kHint);
 }
 
 void need_text(Symbols& symbols, PyObject* text, const char* use) {

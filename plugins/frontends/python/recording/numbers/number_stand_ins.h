@@ -11,6 +11,8 @@ namespace tenon::python {
 PyTypeObject* type_of_number(PyObject* stand_in);
 /// Breaks where the value itself is needed: the graph ends before it, or the next capture takes what it is made of as constants.
 [[noreturn]] void need_scalar(Symbols& symbols, const ScalarValue& scalar, const char* use);
+/// The same for a call that the library makes itself, of which an argument is made of such numbers.
+[[noreturn]] void need_scalar_for_call(Symbols& symbols, const ScalarValue& scalar);
 [[noreturn]] void need_text(Symbols& symbols, PyObject* text, const char* use);
 
 }  // namespace tenon::python

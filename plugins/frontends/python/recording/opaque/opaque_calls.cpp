@@ -40,14 +40,14 @@ bool has_slope_of_zero(const ForeignFunction& function, PyObject* args, PyObject
 std::optional<ir::ValueId> OpaqueCalls::number_operand(PyObject* object) {
   if (is_symbolic_int(object)) return core_.builder.one("full", {core_.builder.literal(*integer_of(object))}, {{"size", ir::Shape{}}, {"dtype", DType::i64}});
   if (!is_symbolic_scalar(object)) return std::nullopt;
-  if (!scalar_of(object).step) need_scalar(core_.symbols, scalar_of(object), "a call that the library makes itself");
+  if (!scalar_of(object).step) need_scalar_for_call(core_.symbols, scalar_of(object));
   return computed_.value_of(scalar_of(object));
 }
 
 /// The numbers among the arguments of an opaque call are part of it: in a capture to come they are constants.
 void OpaqueCalls::fix_numbers_in(PyObject* object) {
   if (is_symbolic_int(object)) core_.symbols.constant(*integer_of(object));
-  if (is_symbolic_scalar(object)) need_scalar(core_.symbols, scalar_of(object), "a call that the library makes itself");
+  if (is_symbolic_scalar(object)) need_scalar_for_call(core_.symbols, scalar_of(object));
   if (is_late_text(object)) need_text(core_.symbols, object, "a call that the library makes itself");
   if (PyDict_Check(object)) {
     PyObject *key = nullptr, *value = nullptr;
