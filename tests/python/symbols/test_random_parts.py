@@ -348,3 +348,18 @@ def test_whether_a_part_of_an_array_has_gaps(fn):
         same(got, want)
         if isinstance(want, np.ndarray):
             assert np.shares_memory(got, part) == np.shares_memory(want, part)
+
+
+def test_a_gradient_lies_as_its_tensor_where_that_has_no_gaps():
+    def gradient(x):
+        (x * x).sum().backward()
+        return x.grad
+
+    tenon.reset()
+    compiled, draw = tenon.compile(gradient), random.Random(8)
+    for _ in range(20):
+        height, width = draw.choice([(40, 48), (40, 20), (17, 48), (11, 13)])
+        part = lambda: IMAGE[:, :height, :width].permute(2, 0, 1).detach().requires_grad_()
+        got, want = compiled(part()), gradient(part())
+        same(got, want)
+        assert got.stride() == want.stride(), (got.stride(), want.stride())

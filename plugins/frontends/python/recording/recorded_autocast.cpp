@@ -55,6 +55,7 @@ std::optional<Ref> RecordedCalls::record_under_autocast(PyObject* callable, cons
     return record_as_is(callable, function, cast_args.get(), cast_kwargs.get());
   }
   if (history_.tracks(stand_ins_.among(args, kwargs))) throw GraphBreak(fmt::format("{} under autocast has a gradient that torch alone knows", function.name));
+  results_.settle_gaps(stand_ins_.among(args, kwargs));
   OpaqueUse use;
   use.answer = std::move(verdict.result);
   return opaque_.record(verdict.call.get(), function, args, kwargs, use);

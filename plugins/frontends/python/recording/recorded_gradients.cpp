@@ -158,6 +158,7 @@ ir::ValueId RecordedGradients::of_kind(std::span<const std::optional<ir::ValueId
 
 /// It lies as AccumulateGrad has it: as its tensor where that is dense, else in row-major order.
 Ref RecordedGradients::wrap(ir::ValueId gradient, const Wanted& wanted, bool tracked) {
+  results_.settle_gaps({{wanted.tensor}});
   const StandIn& of = stand_ins_[wanted.tensor];
   TensorSpec spec;
   spec.dtype = of.dtype;

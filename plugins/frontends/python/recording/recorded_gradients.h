@@ -9,6 +9,7 @@
 #include "python/recording/graph/recorded_graph.h"
 #include "python/recording/graph/recorded_inputs.h"
 #include "python/recording/graph/recorded_trace.h"
+#include "python/recording/memory/recorded_results.h"
 
 namespace tenon::python {
 
@@ -16,8 +17,8 @@ class RecordedGradients {
  public:
   using Index = StandIns::Index;
 
-  RecordedGradients(RecordedGraph& graph, const RecordedInputs& inputs, History& history, RecordedTrace& trace)
-      : core_(graph), graph_(graph.graph), stand_ins_(graph.stand_ins), inputs_(inputs), history_(history), trace_(trace) {}
+  RecordedGradients(RecordedGraph& graph, const RecordedInputs& inputs, History& history, RecordedResults& results, RecordedTrace& trace)
+      : core_(graph), graph_(graph.graph), stand_ins_(graph.stand_ins), inputs_(inputs), history_(history), results_(results), trace_(trace) {}
 
   Recorder::Walked walk(const Recorder::GradientWalk& walk, GuardSet& guards);
   Recorder::Walked walk_behind(std::size_t function, const Recorder::GradientWalk& walk, GuardSet& guards);
@@ -65,6 +66,7 @@ class RecordedGradients {
   StandIns& stand_ins_;
   const RecordedInputs& inputs_;
   History& history_;
+  RecordedResults& results_;
   RecordedTrace& trace_;
   bool any_ = false;
   struct Spent {

@@ -155,7 +155,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   RecordedCalls calls_{core_, history_, *this, known_, late_sizes_, opaque_, opaque_writes_, constants_, op_calls_, writes_, results_};
   RecordedCrossings crossings_{core_, trace_, *this};
   RecordedBranches branches_{core_, inputs_, trace_};
-  RecordedGradients gradients_{core_, inputs_, history_, trace_};
+  RecordedGradients gradients_{core_, inputs_, history_, results_, trace_};
   RecordedOutputs outputs_{core_, inputs_, trace_, assumptions_, late_views_, opaque_, gradients_};
 };
 
