@@ -188,7 +188,7 @@ void print_plan(const json& plan) {
 }
 
 /// What is wrong with a word that should name a device, or "".
-std::string is_device(const std::string& word) {
+std::string fault_of_device(const std::string& word) {
   try {
     ir::device_named(word);
   } catch (const Exception& odd) {
@@ -311,7 +311,7 @@ void add_run(CLI::App& app, Command& command) {
   static RunOptions options;
   run_app->add_option("TARGET", options.target, "graph.tir, program.tnx (exported), or file.py:function")->required();
   run_app->add_option("--backend", options.backends, "backends in order of preference, separated by commas")->type_name("NAMES");
-  run_app->add_option("--device", options.device, "a device, like cuda:0, where all tensors are; a backend that is asked must bring it")->check(is_device)->type_name("DEVICE");
+  run_app->add_option("--device", options.device, "the device where all tensors are; a backend that is asked must bring it")->check(fault_of_device)->type_name("KIND:NUMBER");
   run_app->add_option("--input", options.inputs, "the value of an input; the others are random")->type_name("NAME=FILE.npy");
   run_app->add_option("--output", options.outputs, "where an output is written")->type_name("NAME=FILE.npy");
   run_app->add_option("--size", options.sizes, "the value of a symbolic size, or of a function's argument that is a whole number")->type_name("NAME=NUMBER");
