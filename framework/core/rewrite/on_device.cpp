@@ -1,6 +1,8 @@
 #include "core/rewrite/on_device.h"
 
 #include <algorithm>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/ops/build/node_builder.h"
@@ -11,22 +13,18 @@ namespace {
 
 bool is_constant(const ir::Node& node) { return node.op == "constant"; }
 
-void move(ir::Graph& graph, ir::Device device) {
-  for (std::size_t v = 0; v < graph.value_capacity(); ++v) {
-    ir::Type type = graph.type(ValueId(v));
-    const ir::Value& value = graph.value(ValueId(v));
-    if (!type.is_tensor() || value.kind == ir::ValueKind::literal || (value.kind == ir::ValueKind::result && is_constant(graph.node(value.node)))) continue;
-    type.device = device;
-    graph.set_type(ValueId(v), type);
-  }
-  for (NodeId n : graph.nodes()) {
-    ir::Node& node = graph.mutable_node(n);
-    const ops::Op* op = ops::find_op(node.op);
-    if (!op || !op->traits.creates || is_constant(node)) continue;
-    node.attributes.push_back({"device", ir::device_text(device)});
-    std::ranges::sort(node.attributes, {}, &ir::NamedAttribute::name);
-  }
-  for (std::size_t r = 0; r < graph.region_capacity(); ++r) move(graph.mutable_region(RegionId(r)), device);
+void place(ir::Graph& graph, ValueId v, ir::Device device) {
+  ir::Type type = graph.type(v);
+  if (!type.is_tensor()) return;
+  type.device = device;
+  graph.set_type(v, std::move(type));
+}
+
+void say_device(ir::Node& node, ir::Device device) {
+  const auto said = std::ranges::find(node.attributes, "device", &ir::NamedAttribute::name);
+  if (said != node.attributes.end()) said->value = ir::device_text(device);
+  else node.attributes.push_back({"device", ir::device_text(device)});
+  std::ranges::sort(node.attributes, {}, [](const ir::NamedAttribute& a) { return std::string_view(a.name); });
 }
 
 /// Lets readers of constants read copies on the device.
@@ -58,12 +56,23 @@ bool has_constants_in_regions(const ir::Graph& graph) {
 
 }  // namespace
 
+void place_on(ir::Graph& graph, ir::Device device) {
+  for (const ValueId input : graph.inputs()) place(graph, input, device);
+  for (const NodeId n : graph.nodes()) {
+    if (is_constant(graph.node(n))) continue;
+    ir::Node& node = graph.mutable_node(n);
+    for (const ValueId result : node.results) place(graph, result, device);
+    if (const ops::Op* op = ops::find_op(node.op); op && (op->traits.creates || op->traits.copies)) say_device(node, device);
+    for (const RegionId region : node.regions) place_on(graph.mutable_region(region), device);
+  }
+}
+
 std::optional<ir::Graph> on_device(const ir::Graph& graph, ir::Device device) {
   for (std::size_t t = 0; t < graph.types().size(); ++t)
     if (!graph.types()[TypeId(t)].device.is_host()) return std::nullopt;
   if (has_constants_in_regions(graph)) return std::nullopt;
   ir::Graph moved = graph.clone();
-  move(moved, device);
+  place_on(moved, device);
   copy_constants(moved, device);
   return moved;
 }

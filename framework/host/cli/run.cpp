@@ -58,13 +58,16 @@ class OnDevice {
 /// A program compiled from a captured graph, which must outlive it, as the session must: the constants' memory is the graph's.
 class Program {
  public:
-  /// `graph`: the captured one, or the same on a device.
-  Program(const Session& session, const Captured& captured, const ir::Graph& graph) : session_(session), bytes_(ir::write_buffer(graph)) {
+  /// `graph`: the captured one as objects, or the same on a device, where `moved` says it.
+  Program(const Session& session, const Captured& captured, const ir::Graph& graph, bool moved) : session_(session) {
     for (const ValueId input : graph.inputs()) devices_.push_back(ir::dlpack_device(graph.type(input).device));
     TenonCompileRequest request{};
     request.struct_size = sizeof request;
     request.graph = captured.buffer();
-    request.graph.buffer = {bytes_.data(), bytes_.size()};
+    if (moved) {
+      bytes_ = ir::write_buffer(graph);
+      request.graph.buffer = {bytes_.data(), bytes_.size()};
+    }
     check(tenon_compile(session.get(), &request, &program_));
   }
   ~Program() { tenon_program_release(program_); }
@@ -272,7 +275,7 @@ int run_graph(const Command& command, const Session& session, const RunOptions& 
   const ir::Graph graph = placed(captured.graph(), options);
   if (!takes_any_output_name(graph, options)) check_output_names(graph, options.outputs);
   std::vector<Array> inputs = make_inputs(graph, given);
-  const Program program(session, captured, graph);
+  const Program program(session, captured, graph, !options.device.empty());
   std::vector<Array> results;
   double best = std::numeric_limits<double>::infinity();
   for (int i = 0; i < options.repeat; ++i) {

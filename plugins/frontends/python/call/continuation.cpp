@@ -105,10 +105,12 @@ bool Continuation::pays(CapturePoint& point) {
 /// From the end of a segment that has begun at `begun` to where the next one begins: behind the instruction, or at it where that has lacked only what
 /// is there now.
 Progress Continuation::go_past(const BreakState& stop, const CapturePoint* begun, Ref& result) {
-  if (stop.why.wants_numbers && !stop.keyword_names) {
+  const auto is_where_it_began = [&] {
+    if (!begun) return false;
     slots_.gather(chain_);
-    if (!begun || !begun->is_at(chain_, slots_)) return Progress::goes_on;
-  }
+    return begun->is_at(chain_, slots_);
+  };
+  if (stop.why.wants_numbers && !stop.keyword_names && !is_where_it_began()) return Progress::goes_on;
   return step(stop, result);
 }
 
