@@ -7,7 +7,7 @@ import pytest
 
 import tenon
 
-UP = np.arange(1.0, 20_001.0)  # so long that no trial of plain calls is a close thing
+UP = np.arange(1.0, 6.0)
 
 
 def drawn(states, calls, seed=0):
@@ -32,10 +32,9 @@ def drawn(states, calls, seed=0):
 FLAGS = list(itertools.product([False, True], repeat=6))
 
 
-def test_hardly_any_is_compiled_after_the_first_for_states_that_are_drawn_from_many(capfd):
-    """The number of variants may grow with the logarithm of the calls; which call is tried plainly, and so needs none, is a matter of time."""
+def test_nothing_new_is_compiled_for_states_that_are_drawn_from_many(capfd):
     graphs = drawn(FLAGS, 400)
-    assert graphs[-1] <= min(graphs[100] + 2, 30), graphs
+    assert graphs[-1] == graphs[100] <= 30, graphs
     assert "limit" not in capfd.readouterr().err
 
 

@@ -26,7 +26,7 @@ class RecompileBudget {
 
   static constexpr std::size_t kFrequent = 16;  // of the latest kLatest calls
   std::uint64_t calls_ = 0, last_miss_ = 0;
-  std::size_t misses_ = 0, granted_ = 0, refused_ = 0, waiting_ = 0, patience_ = 128;
+  std::size_t misses_ = 0, granted_ = 0, refused_ = 0, waiting_ = 0, patience_ = 512;
   bool answer_ = false;
   std::array<std::uint64_t, kFrequent> latest_{};  // calls with a miss
 };
