@@ -12,16 +12,16 @@ from tenon_api import Session
 SIDE = 4096
 #: By name: what the graph does with %x, the shape of the result, and the same in torch.
 PROGRAMS = {
-    "relu(x + 1) * 2": (["%a: f32[N, N] on cuda:0 = add(%x, 1.0)", "%b: f32[N, N] on cuda:0 = relu(%a)", "%y: f32[N, N] on cuda:0 = mul(%b, 2.0)"], (SIDE, SIDE), lambda x: torch.relu(x + 1) * 2),
-    "sin(x) + cos(x)": (["%a: f32[N, N] on cuda:0 = sin(%x)", "%b: f32[N, N] on cuda:0 = cos(%x)", "%y: f32[N, N] on cuda:0 = add(%a, %b)"], (SIDE, SIDE), lambda x: torch.sin(x) + torch.cos(x)),
-    "softmax of rows": (["%y: f32[N, N] on cuda:0 = softmax(%x) {dim = 1}"], (SIDE, SIDE), lambda x: torch.softmax(x, 1)),
-    "layer_norm of rows": (["%y: f32[N, N] on cuda:0 = layer_norm(%x) {eps = 1e-05, normalized_shape = [N]}"], (SIDE, SIDE), lambda x: torch.nn.functional.layer_norm(x, (SIDE,))),
-    "softmax of columns": (["%y: f32[N, N] on cuda:0 = softmax(%x) {dim = 0}"], (SIDE, SIDE), lambda x: torch.softmax(x, 0)),
-    "sum of rows": (["%y: f32[N] on cuda:0 = sum(%x) {dim = [1], keepdim = false}"], (SIDE,), lambda x: x.sum(1)),
-    "sum of columns": (["%y: f32[N] on cuda:0 = sum(%x) {dim = [0], keepdim = false}"], (SIDE,), lambda x: x.sum(0)),
-    "sum of all": (["%y: f32[] on cuda:0 = sum(%x) {dim = [0, 1], keepdim = false}"], (), lambda x: x.sum()),
-    "transpose": (["%t: f32[N, N] on cuda:0 = permute(%x) {dims = [1, 0]}", "%y: f32[N, N] on cuda:0 = clone(%t)"], (SIDE, SIDE), lambda x: x.t().clone(memory_format=torch.contiguous_format)),
-    "x + transpose": (["%t: f32[N, N] on cuda:0 = permute(%x) {dims = [1, 0]}", "%y: f32[N, N] on cuda:0 = add(%x, %t)"], (SIDE, SIDE), lambda x: x + x.t()),
+    "relu(x + 1) * 2": (["%a: f32[N, N] on device2:0 = add(%x, 1.0)", "%b: f32[N, N] on device2:0 = relu(%a)", "%y: f32[N, N] on device2:0 = mul(%b, 2.0)"], (SIDE, SIDE), lambda x: torch.relu(x + 1) * 2),
+    "sin(x) + cos(x)": (["%a: f32[N, N] on device2:0 = sin(%x)", "%b: f32[N, N] on device2:0 = cos(%x)", "%y: f32[N, N] on device2:0 = add(%a, %b)"], (SIDE, SIDE), lambda x: torch.sin(x) + torch.cos(x)),
+    "softmax of rows": (["%y: f32[N, N] on device2:0 = softmax(%x) {dim = 1}"], (SIDE, SIDE), lambda x: torch.softmax(x, 1)),
+    "layer_norm of rows": (["%y: f32[N, N] on device2:0 = layer_norm(%x) {eps = 1e-05, normalized_shape = [N]}"], (SIDE, SIDE), lambda x: torch.nn.functional.layer_norm(x, (SIDE,))),
+    "softmax of columns": (["%y: f32[N, N] on device2:0 = softmax(%x) {dim = 0}"], (SIDE, SIDE), lambda x: torch.softmax(x, 0)),
+    "sum of rows": (["%y: f32[N] on device2:0 = sum(%x) {dim = [1], keepdim = false}"], (SIDE,), lambda x: x.sum(1)),
+    "sum of columns": (["%y: f32[N] on device2:0 = sum(%x) {dim = [0], keepdim = false}"], (SIDE,), lambda x: x.sum(0)),
+    "sum of all": (["%y: f32[] on device2:0 = sum(%x) {dim = [0, 1], keepdim = false}"], (), lambda x: x.sum()),
+    "transpose": (["%t: f32[N, N] on device2:0 = permute(%x) {dims = [1, 0]}", "%y: f32[N, N] on device2:0 = clone(%t)"], (SIDE, SIDE), lambda x: x.t().clone(memory_format=torch.contiguous_format)),
+    "x + transpose": (["%t: f32[N, N] on device2:0 = permute(%x) {dims = [1, 0]}", "%y: f32[N, N] on device2:0 = add(%x, %t)"], (SIDE, SIDE), lambda x: x + x.t()),
 }
 
 
@@ -53,7 +53,7 @@ def main() -> int:
     print(f"{'':22}{'here':>9}{'eager':>9}{'compile':>9}{'cold ms':>9}  error")
     failed = 0
     for name, (body, shape, eager) in PROGRAMS.items():
-        text = "\n".join(["graph @main (%x: f32[N, N] on cuda:0) {", *("  " + line for line in body), "  return %y", "}"]).replace("N", str(SIDE))
+        text = "\n".join(["graph @main (%x: f32[N, N] on device2:0) {", *("  " + line for line in body), "  return %y", "}"]).replace("N", str(SIDE))
         result = torch.empty(shape, device="cuda")
         try:
             start = time.perf_counter()

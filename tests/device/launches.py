@@ -16,13 +16,13 @@ NODES = 30
 def chain() -> str:
     lines, last = [], "x"
     for i in range(NODES):
-        lines += [f"  %r{i}: f32[512, 1024] on cuda:0 = softmax(%{last}) {{dim = 1}}", f"  %c{i}: f32[512, 1024] on cuda:0 = softmax(%r{i}) {{dim = 0}}"]
+        lines += [f"  %r{i}: f32[512, 1024] on device2:0 = softmax(%{last}) {{dim = 1}}", f"  %c{i}: f32[512, 1024] on device2:0 = softmax(%r{i}) {{dim = 0}}"]
         last = f"c{i}"
-    return "\n".join(["graph @main (%x: f32[512, 1024] on cuda:0) {", *lines, f"  return %{last}", "}"])
+    return "\n".join(["graph @main (%x: f32[512, 1024] on device2:0) {", *lines, f"  return %{last}", "}"])
 
 
 def pointwise(elements: int) -> str:
-    return f"graph @main (%x: f32[{elements}] on cuda:0) {{\n  %y: f32[{elements}] on cuda:0 = add(%x, 1.0)\n  return %y\n}}"
+    return f"graph @main (%x: f32[{elements}] on device2:0) {{\n  %y: f32[{elements}] on device2:0 = add(%x, 1.0)\n  return %y\n}}"
 
 
 PROGRAMS = {"x + 1, 1 element": (pointwise(1), (1,)), "x + 1, 16 M elements": (pointwise(4096 * 4096), (4096 * 4096,)), f"{2 * NODES} dependent softmaxes": (chain(), (512, 1024))}

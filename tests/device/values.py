@@ -14,21 +14,21 @@ def cases():
     """Each: a name, the input's shape, the lines that make %y of %x, with S its shape and R the result's, the result's shape, and torch's."""
     for shape in ((4096, 4096), (1000, 777), (37, 100000), (100000, 37), (3, 1000003), (20000, 8), (129, 2050)):
         rows, columns = shape
-        yield "sum of rows", shape, ["%y: D[R] on cuda:0 = sum(%x) {dim = [1], keepdim = false}"], (rows,), lambda x: x.sum(1)
-        yield "sum of columns", shape, ["%y: D[R] on cuda:0 = sum(%x) {dim = [0], keepdim = false}"], (columns,), lambda x: x.sum(0)
-        yield "sum of all", shape, ["%y: D[] on cuda:0 = sum(%x) {dim = [0, 1], keepdim = false}"], (), lambda x: x.sum()
-        yield "maximum of columns", shape, ["%y: D[R] on cuda:0 = amax(%x) {dim = [0], keepdim = false}"], (columns,), lambda x: x.amax(0)
-        yield "transpose", shape, ["%t: D[R] on cuda:0 = permute(%x) {dims = [1, 0]}", "%y: D[R] on cuda:0 = neg(%t)"], (columns, rows), lambda x: -x.t()
+        yield "sum of rows", shape, ["%y: D[R] on device2:0 = sum(%x) {dim = [1], keepdim = false}"], (rows,), lambda x: x.sum(1)
+        yield "sum of columns", shape, ["%y: D[R] on device2:0 = sum(%x) {dim = [0], keepdim = false}"], (columns,), lambda x: x.sum(0)
+        yield "sum of all", shape, ["%y: D[] on device2:0 = sum(%x) {dim = [0, 1], keepdim = false}"], (), lambda x: x.sum()
+        yield "maximum of columns", shape, ["%y: D[R] on device2:0 = amax(%x) {dim = [0], keepdim = false}"], (columns,), lambda x: x.amax(0)
+        yield "transpose", shape, ["%t: D[R] on device2:0 = permute(%x) {dims = [1, 0]}", "%y: D[R] on device2:0 = neg(%t)"], (columns, rows), lambda x: -x.t()
     for shape in ((4096, 4096), (1000, 777), (300, 8192), (300, 8190), (100, 20000), (5000, 64), (5000, 6), (129, 2050)):
-        yield "softmax of rows", shape, ["%y: D[S] on cuda:0 = softmax(%x) {dim = 1}"], shape, lambda x: torch.softmax(x, 1)
-        yield "softmax of columns", shape, ["%y: D[S] on cuda:0 = softmax(%x) {dim = 0}"], shape, lambda x: torch.softmax(x, 0)
-        yield "layer_norm", shape, [f"%y: D[S] on cuda:0 = layer_norm(%x) {{eps = 1e-05, normalized_shape = [{shape[1]}]}}"], shape, \
+        yield "softmax of rows", shape, ["%y: D[S] on device2:0 = softmax(%x) {dim = 1}"], shape, lambda x: torch.softmax(x, 1)
+        yield "softmax of columns", shape, ["%y: D[S] on device2:0 = softmax(%x) {dim = 0}"], shape, lambda x: torch.softmax(x, 0)
+        yield "layer_norm", shape, [f"%y: D[S] on device2:0 = layer_norm(%x) {{eps = 1e-05, normalized_shape = [{shape[1]}]}}"], shape, \
             lambda x: torch.nn.functional.layer_norm(x, x.shape[1:])
     for shape in ((16, 64, 56, 56), (8, 3, 100, 33)):
         b, c, h, w = shape
-        yield "channels last", shape, ["%t: D[R] on cuda:0 = permute(%x) {dims = [0, 2, 3, 1]}", "%y: D[R] on cuda:0 = neg(%t)"], (b, h, w, c), lambda x: -x.permute(0, 2, 3, 1)
-        yield "statistics of channels", shape, ["%y: D[R] on cuda:0 = sum(%x) {dim = [0, 2, 3], keepdim = false}"], (c,), lambda x: x.sum((0, 2, 3))
-        yield "statistics of last channels", (b, h, w, c), ["%y: D[R] on cuda:0 = sum(%x) {dim = [0, 1, 2], keepdim = false}"], (c,), lambda x: x.sum((0, 1, 2))
+        yield "channels last", shape, ["%t: D[R] on device2:0 = permute(%x) {dims = [0, 2, 3, 1]}", "%y: D[R] on device2:0 = neg(%t)"], (b, h, w, c), lambda x: -x.permute(0, 2, 3, 1)
+        yield "statistics of channels", shape, ["%y: D[R] on device2:0 = sum(%x) {dim = [0, 2, 3], keepdim = false}"], (c,), lambda x: x.sum((0, 2, 3))
+        yield "statistics of last channels", (b, h, w, c), ["%y: D[R] on device2:0 = sum(%x) {dim = [0, 1, 2], keepdim = false}"], (c,), lambda x: x.sum((0, 1, 2))
 
 
 def scatters(session: Session) -> tuple[int, int]:
@@ -42,8 +42,8 @@ def scatters(session: Session) -> tuple[int, int]:
                 x = torch.randint(-9, 9, (targets, 33)).to(type_) if dtype in whole else torch.randn(targets, 33).to(type_)
                 v = torch.randint(-9, 9, (20000, 33)).to(type_) if dtype in whole else torch.randn(20000, 33).to(type_)
                 index = torch.randint(targets, (20000, 33))
-                program = session.compile(f"""graph @main (%x: {dtype}[{targets}, 33] on cuda:0, %i: i64[20000, 33] on cuda:0, %v: {dtype}[20000, 33] on cuda:0) {{
-  %y: {dtype}[{targets}, 33] on cuda:0 = scatter(%x, %i, %v) {{dim = 0, reduce = "{reduce}"}}
+                program = session.compile(f"""graph @main (%x: {dtype}[{targets}, 33] on device2:0, %i: i64[20000, 33] on device2:0, %v: {dtype}[20000, 33] on device2:0) {{
+  %y: {dtype}[{targets}, 33] on device2:0 = scatter(%x, %i, %v) {{dim = 0, reduce = "{reduce}"}}
   return %y
 }}""")
                 given, result = [t.cuda() for t in (x, index, v)], torch.empty_like(x, device="cuda")
@@ -66,7 +66,7 @@ def main() -> int:
     for name, shape, body, result_shape, eager in cases():
         for dtype, (type_, tolerance) in DTYPES.items():
             values = {"D[": dtype + "[", "[S]": f"[{', '.join(map(str, shape))}]", "[R]": f"[{', '.join(map(str, result_shape))}]"}
-            text = "\n".join(["graph @main (%x: D[S] on cuda:0) {", *("  " + line for line in body), "  return %y", "}"])
+            text = "\n".join(["graph @main (%x: D[S] on device2:0) {", *("  " + line for line in body), "  return %y", "}"])
             for old, new in values.items():
                 text = text.replace(old, new)
             x = torch.randn(shape, device="cuda").to(type_)

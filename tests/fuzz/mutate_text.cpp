@@ -27,7 +27,7 @@ std::string telling_word(Random& random) {
   static const std::vector<std::string> kWords{
       "graph", "return", "const", "update", "saved", "token", "on", "none", "true", "false", "inf", "nan", "nan(", "min(", "floor_div(s0, ", "mod(", "f32", "bool", "f64[",
       "c128[2]", "0", "-1", "9223372036854775807", "9223372036854775808", "-9223372036854775808", "18446744073709551616", "0x", "0x7ff8000000000001", "1e308", "1e309",
-      "1.5", "-0.0", ".", "..", "%x", "@c0", "@\"", "\"", "\\x", "[", "]", "{", "}", "(", ")", ",", ":", "=", "*", "+", "-", "#", "s0", "s0*", "constant", "index", "cuda:0",
+      "1.5", "-0.0", ".", "..", "%x", "@c0", "@\"", "\"", "\\x", "[", "]", "{", "}", "(", ")", ",", ":", "=", "*", "+", "-", "#", "s0", "s0*", "constant", "index", "device2:0",
       "device200:1", "::", "graph @r () { return }", "[.]", "[1, 2]", "[1.0, 2]", "\xff", "((((((((((((((((((((((((", "- - - - - - - - - "};
   return kWords[below(random, kWords.size())];
 }

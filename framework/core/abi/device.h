@@ -22,6 +22,8 @@ typedef struct TenonDeviceProperties {
   char name[128];     /* "NVIDIA H100"; ends with a zero byte */
   uint64_t memory_bytes;
   size_t alignment;   /* of what `allocate` gives; a power of two, 64 at least */
+  char kind[32];      /* the word that people have for this kind of device, for messages and the command line: a letter, then letters, digits and
+                         "_"; ends with a zero byte. Empty: none, it is called by DLPack's number ("device9"). */
 } TenonDeviceProperties;
 
 /* Bytes from one place to another, of which one at least is on a device of the table; the other may be on the host (kDLCPU) or on

@@ -143,7 +143,7 @@ enum { TENON_TYPE_TENSOR = 0, TENON_TYPE_TOKEN = 1, TENON_TYPE_KINDS };
 typedef struct TenonType {
   uint8_t kind;
   uint8_t dtype;
-  uint8_t device_kind; /* DLPack's number: 1 cpu, 2 cuda */
+  uint8_t device_kind; /* DLPack's number: 1 is the host */
   uint8_t has_strides; /* 0: row-major. 1: `rank` strides, in elements, follow the shape in the dims section */
   int32_t device_index;
   uint32_t first_dim;

@@ -1,6 +1,5 @@
 #include "core/ir/device.h"
 
-#include <algorithm>
 #include <charconv>
 
 #include "core/base/error.h"
@@ -8,14 +7,7 @@
 namespace tenon::ir {
 namespace {
 
-struct DeviceKindName {
-  std::uint8_t kind;
-  std::string_view name;
-};
-
-/// torch's names of DLPack's numbers. Kinds that are not here are called by their number.
-constexpr DeviceKindName kDeviceKinds[] = {{Device::kHost, "cpu"}, {2, "cuda"}, {4, "opencl"}, {7, "vulkan"}, {8, "mps"}, {10, "rocm"}, {14, "xpu"}, {17, "maia"}};
-constexpr std::string_view kNumbered = "device";
+constexpr std::string_view kHostName = "cpu", kNumbered = "device";
 
 template <class T>
 std::optional<T> whole_number(std::string_view text) {
@@ -28,13 +20,11 @@ std::optional<T> whole_number(std::string_view text) {
 }  // namespace
 
 std::string device_kind_text(std::uint8_t kind) {
-  const auto known = std::ranges::find(kDeviceKinds, kind, &DeviceKindName::kind);
-  return known == std::end(kDeviceKinds) ? fmt::format("{}{}", kNumbered, kind) : std::string(known->name);
+  return kind == Device::kHost ? std::string(kHostName) : fmt::format("{}{}", kNumbered, kind);
 }
 
 std::optional<std::uint8_t> device_kind_named(std::string_view word) {
-  const auto known = std::ranges::find(kDeviceKinds, word, &DeviceKindName::name);
-  if (known != std::end(kDeviceKinds)) return known->kind;
+  if (word == kHostName) return Device::kHost;
   if (!word.starts_with(kNumbered)) return std::nullopt;
   const auto number = whole_number<std::uint8_t>(word.substr(kNumbered.size()));
   return number && *number > 0 ? number : std::nullopt;
@@ -53,9 +43,7 @@ Device device_named(std::string_view text) {
 }
 
 std::string no_device(std::string_view word) {
-  std::string names;
-  for (const DeviceKindName& known : kDeviceKinds) names += fmt::format("{}, ", known.name);
-  return fmt::format("'{}' is no device; {}and {}1 to {}255 by DLPack's numbers are", word, names, kNumbered, kNumbered);
+  return fmt::format("'{}' is no device; {} is, and {}1 to {}255 by DLPack's numbers are", word, kHostName, kNumbered, kNumbered);
 }
 
 }  // namespace tenon::ir

@@ -26,15 +26,16 @@ struct Device {
 constexpr DLDevice dlpack_device(Device device) { return {static_cast<DLDeviceType>(device.kind), device.index}; }
 constexpr Device device_of(DLDevice device) { return {static_cast<std::uint8_t>(device.device_type), device.device_id}; }
 
-/// The name of a kind of device: "cpu", or "device9" where the number has no other.
+/// A kind of device as graphs name it: "cpu", or "device9" by DLPack's number. The words that people have for a kind are whose who brings it
+/// (TenonDeviceProperties::kind): a graph means the same wherever it is read.
 std::string device_kind_text(std::uint8_t kind);
 /// The number of a kind; nothing where the word names none.
 std::optional<std::uint8_t> device_kind_named(std::string_view word);
-/// "mps:0".
+/// "device9:0".
 std::string device_text(Device device);
-/// The device that a text names; the first of its kind where it has no index. Throws (invalid_argument) with the names that there are.
+/// The device that a text names; the first of its kind where it has no index. Throws (invalid_argument) where it is none.
 Device device_named(std::string_view text);
-/// "'word' is no device; cpu, cuda, … are": what is wrong with a word that names none.
+/// "'word' is no device; cpu is, …": what is wrong with a word that names none.
 std::string no_device(std::string_view word);
 
 }  // namespace tenon::ir

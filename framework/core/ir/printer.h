@@ -21,7 +21,7 @@ std::string print_graph(const Graph& graph, const PrintOptions& options = {});
 /// which names symbols and constants; by default `graph` itself.
 std::string print_node(const Graph& graph, NodeId node, const PrintOptions& options = {}, const Graph* symbols = nullptr);
 
-/// "f32[s0, 4]{4, 1} on cuda:0". `graph` names the symbols.
+/// "f32[s0, 4]{4, 1} on device9:0". `graph` names the symbols.
 std::string print_type(const Graph& graph, const Type& type);
 std::string print_dim(const Graph& graph, const Dim& dim);
 std::string print_attribute(const Graph& graph, const Attribute& value);

@@ -222,7 +222,7 @@ Dim TokenReader::parse_size() {
 
 Device TokenReader::parse_device() {
   const std::size_t offset = token_.offset;
-  const std::string name = expect_token(TokenKind::name, "a device, like cuda:0");
+  const std::string name = expect_token(TokenKind::name, "a device, like device9:0");
   const std::optional<std::uint8_t> kind = device_kind_named(name);
   if (!kind) lexer_.fail(offset, no_device(name));
   Device device{*kind, 0};

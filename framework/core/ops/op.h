@@ -64,7 +64,7 @@ class OpQuery {
   double number(std::string_view name, std::optional<double> otherwise = {}) const;
   DType dtype(std::string_view name, std::optional<DType> otherwise = {}) const;
   std::string text(std::string_view name, std::optional<std::string> otherwise = {}) const;
-  /// A device in the one form that the text has: "cuda:0".
+  /// A device in the one form that the text has: "device9:0".
   std::optional<ir::Device> device(std::string_view name) const;
 
  private:

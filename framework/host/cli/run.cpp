@@ -190,16 +190,6 @@ void print_plan(const json& plan) {
   for (const auto& [backend, count] : nodes) fmt::print("{}: {} {}\n", backend, count, count == 1 ? "node" : "nodes");
 }
 
-/// What is wrong with a word that should name a device, or "".
-std::string fault_of_device(const std::string& word) {
-  try {
-    ir::device_named(word);
-  } catch (const Exception& odd) {
-    return odd.what();
-  }
-  return {};
-}
-
 /// Writes the outputs that were asked for.
 void write_outputs(const std::vector<NamedArray>& outputs, const std::vector<std::string>& wanted) {
   for (const std::string& text : wanted) {
@@ -262,9 +252,11 @@ std::vector<std::string> driver_arguments(const Command& command, const RunOptio
 }
 
 /// The graph, on the device that the options name.
-ir::Graph placed(ir::Graph graph, const RunOptions& options) {
+ir::Graph placed(ir::Graph graph, const Session& session, const RunOptions& options) {
   if (options.device.empty()) return graph;
-  auto moved = rewrite::on_device(graph, ir::device_named(options.device));
+  DLDevice device{};
+  if (tenon_session_find_device(session.get(), nullptr, 0, options.device.c_str(), &device) != TENON_OK) throw CommandError(kBadUsage, "--device: " + last_error_text());
+  auto moved = rewrite::on_device(graph, ir::device_of(device));
   if (!moved) throw CommandError(kBadUsage, fmt::format("--device: {} says itself where its tensors are, or has constants in branches", options.target));
   return *std::move(moved);
 }
@@ -272,7 +264,7 @@ ir::Graph placed(ir::Graph graph, const RunOptions& options) {
 int run_graph(const Command& command, const Session& session, const RunOptions& options) {
   const GivenInputs given = given_inputs(options);
   const Captured captured = capture(session, options.target);
-  const ir::Graph graph = placed(captured.graph(), options);
+  const ir::Graph graph = placed(captured.graph(), session, options);
   if (!takes_any_output_name(graph, options)) check_output_names(graph, options.outputs);
   std::vector<Array> inputs = make_inputs(graph, given);
   const Program program(session, captured, graph, !options.device.empty());
@@ -314,7 +306,7 @@ void add_run(CLI::App& app, Command& command) {
   static RunOptions options;
   run_app->add_option("TARGET", options.target, "graph.tir, program.tnx (exported), or file.py:function")->required();
   run_app->add_option("--backend", options.backends, "backends in order of preference, separated by commas")->type_name("NAMES");
-  run_app->add_option("--device", options.device, "the device where all tensors are; a backend that is asked must bring it")->check(fault_of_device)->type_name("KIND:NUMBER");
+  run_app->add_option("--device", options.device, "the device where all tensors are; a backend that is asked must bring it")->type_name("KIND:NUMBER");
   run_app->add_option("--input", options.inputs, "the value of an input; the others are random")->type_name("NAME=FILE.npy");
   run_app->add_option("--output", options.outputs, "where an output is written")->type_name("NAME=FILE.npy");
   run_app->add_option("--size", options.sizes, "the value of a symbolic size, or of a function's argument that is a whole number")->type_name("NAME=NUMBER");

@@ -6,7 +6,7 @@
 
 namespace tenon::host {
 
-std::string name_of(DLDevice device) {
+std::string number_text(DLDevice device) {
   const auto kind = static_cast<std::uint32_t>(device.device_type);
   if (kind == 0 || kind > UINT8_MAX) return fmt::format("device type {}", kind);  // no graph can name it
   const ir::Device named = ir::device_of(device);

@@ -9,8 +9,8 @@
 
 namespace tenon::host {
 
-/// How messages name a device.
-std::string name_of(DLDevice device);
+/// A device by DLPack's number: "device9:0". The one word is the host's, "cpu".
+std::string number_text(DLDevice device);
 
 inline bool is_host(DLDevice device) { return device.device_type == kDLCPU; }
 inline bool same_device(DLDevice a, DLDevice b) { return a.device_type == b.device_type && (is_host(a) || a.device_id == b.device_id); }
@@ -18,11 +18,13 @@ inline bool same_device(DLDevice a, DLDevice b) { return a.device_type == b.devi
 /// Thread-safe. What fails throws a Failure of the phase "execute" that names the plugin. A stream is null where it is the default one.
 class Device {
  public:
-  explicit Device(DLDevice id) : id_(id) {}
+  explicit Device(DLDevice id) : id_(id), name_(number_text(id)) {}
   virtual ~Device() = default;
   Device(const Device&) = delete;
 
   DLDevice id() const { return id_; }
+  /// How messages name it: by the word that its backend has for the kind, else by number.
+  const std::string& name() const { return name_; }
   bool is_host() const { return host::is_host(id_); }
 
   /// The stream that the driver works on now.
@@ -51,8 +53,12 @@ class Device {
   virtual void wait_for(void* event) = 0;
   virtual void release_event(void* event) noexcept = 0;
 
+ protected:
+  void set_name(std::string name) { name_ = std::move(name); }
+
  private:
   DLDevice id_;
+  std::string name_;
 };
 
 }  // namespace tenon::host

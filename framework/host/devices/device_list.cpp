@@ -65,7 +65,7 @@ void DeviceList::open(const Plugin& plugin) {
 void DeviceList::set_driver(const TenonDriverDevice& driver) {
   const std::lock_guard lock(mutex_);
   if (const auto open = std::ranges::find_if(devices_, [&](const auto& known) { return same_device(known->id(), driver.device); }); open != devices_.end())
-    TENON_USER_CHECK((*open)->take_driver(driver), "the driver's functions for {} come too late: its memory is in use", name_of(driver.device));
+    TENON_USER_CHECK((*open)->take_driver(driver), "the driver's functions for {} come too late: its memory is in use", (*open)->name());
   std::erase_if(drivers_, [&](const TenonDriverDevice& d) { return same_device(d.device, driver.device); });
   drivers_.push_back(driver);
 }
@@ -79,16 +79,36 @@ Device* DeviceList::find(DLDevice device) {
 Device& DeviceList::get(DLDevice device) {
   const std::lock_guard lock(mutex_);
   if (Device* found = find(device)) return *found;
-  std::string known = name_of(host().id());
-  for (const auto& other : devices_) known += ", " + name_of(other->id());
-  throw Exception(Code::not_found, fmt::format("no backend that is loaded brings the memory of {}; there is: {}", name_of(device), known));
+  refuse(number_text(device));
+}
+
+Device& DeviceList::named(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  const std::string whole = name.find(':') == std::string_view::npos ? fmt::format("{}:0", name) : std::string(name);
+  if (whole == host().name() + ":0") return host();
+  for (const auto& device : devices_)
+    if (whole == device->name() || whole == number_text(device->id())) return *device;
+  refuse(name);
+}
+
+void DeviceList::refuse(std::string_view name) const {
+  std::string known = host().name();
+  for (const auto& device : devices_) known += ", " + device->name();
+  throw Exception(Code::not_found, fmt::format("no backend that is loaded brings the memory of {}; there is: {}", name, known));
+}
+
+std::string DeviceList::name_of(DLDevice device) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& open : devices_)
+    if (open->id().device_type == device.device_type && *open->properties().kind) return fmt::format("{}:{}", open->properties().kind, device.device_id);
+  return number_text(device);
 }
 
 std::vector<std::string> DeviceList::words_of(const Plugin& plugin) const {
   const std::lock_guard lock(mutex_);
   std::vector<std::string> words;
   for (const auto& device : devices_)
-    if (device->plugin() == plugin.name) words.push_back(fmt::format("brings {}: {}", name_of(device->id()), device->properties().name));
+    if (device->plugin() == plugin.name) words.push_back(fmt::format("brings {}: {}", device->name(), device->properties().name));
   if (const auto why = why_none_.find(plugin.name); why != why_none_.end()) words.push_back("brings no device: " + why->second);
   return words;
 }
@@ -98,7 +118,7 @@ nlohmann::json DeviceList::describe() const {
   nlohmann::json all = nlohmann::json::array();
   for (const auto& device : devices_) {
     const TenonDeviceProperties& properties = device->properties();
-    all.push_back({{"device", name_of(device->id())}, {"plugin", device->plugin()}, {"name", properties.name}, {"memory_bytes", properties.memory_bytes},
+    all.push_back({{"device", device->name()}, {"plugin", device->plugin()}, {"name", properties.name}, {"memory_bytes", properties.memory_bytes},
                    {"alignment", properties.alignment}, {"driver", device->has_driver()}});
   }
   return all;

@@ -26,6 +26,10 @@ class DeviceList {
 
   /// Throws (not_found), saying which devices there are.
   Device& get(DLDevice device);
+  /// By the word of its kind and its number ("cuda:1"; the first without a number), or by DLPack's number ("device9:0"). Throws likewise.
+  Device& named(std::string_view name);
+  /// How messages name it, whether it is open or not.
+  std::string name_of(DLDevice device) const;
   static Device& host() { return HostMemory::get(); }
 
   /// What an open plugin brings, in words: its devices, or why there is none.
@@ -34,7 +38,9 @@ class DeviceList {
   nlohmann::json describe() const;
 
  private:
-  Device* find(DLDevice device);  // with the lock; null for one that nobody has opened
+  // With the lock.
+  Device* find(DLDevice device);  // null for one that nobody has opened
+  [[noreturn]] void refuse(std::string_view name) const;
 
   Events& events_;
   mutable std::mutex mutex_;

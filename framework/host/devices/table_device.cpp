@@ -11,6 +11,12 @@ namespace {
 
 constexpr std::size_t kMostIdleEvents = 64;
 
+/// A letter, then letters, digits and "_".
+bool is_word(std::string_view text) {
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return is_letter(text.front()) && std::ranges::all_of(text, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9') || c == '_'; });
+}
+
 }  // namespace
 
 TableDevice::TableDevice(const Plugin& plugin, const TenonDeviceTable& table, DLDevice id, const TenonDriverDevice* driver)
@@ -19,6 +25,11 @@ TableDevice::TableDevice(const Plugin& plugin, const TenonDeviceTable& table, DL
   properties_.struct_size = sizeof properties_;
   if (const std::int32_t code = call("properties", [&] { return table_.properties(table_.self, id, &properties_); }); code != TENON_OK) fail(code, "properties");
   properties_.name[sizeof properties_.name - 1] = 0;
+  properties_.kind[sizeof properties_.kind - 1] = 0;
+  if (const std::string_view kind = properties_.kind; !kind.empty()) {
+    if (!is_word(kind)) throw Failure(Code::plugin_failed, TENON_PHASE_EXECUTE, plugin_.name, fmt::format("it calls the kind of {} '{}', which is no word", name(), kind));
+    set_name(fmt::format("{}:{}", kind, id.device_id));
+  }
 }
 
 TableDevice::~TableDevice() {
@@ -39,7 +50,7 @@ void TableDevice::lose(const std::string& why) {
 
 void TableDevice::fail(std::int32_t code, const char* function) {
   const Error why = plugin_error(code, function);
-  const std::string text = fmt::format("device {} ({}): {}", name_of(id()), function, why.message);
+  const std::string text = fmt::format("device {} ({}): {}", name(), function, why.message);
   if (why.code == Code::device_lost) lose(text);
   throw Failure(why.code, TENON_PHASE_EXECUTE, plugin_.name, text);
 }
@@ -72,11 +83,11 @@ void* TableDevice::allocate(std::size_t bytes, void* stream) {
   }
   if (const TenonDriverDevice* driver = driver_) {
     memory = driver->allocate(driver->context, id(), bytes, stream);
-    if (!memory) throw Exception(Code::out_of_memory, fmt::format("the driver gives no memory for {} bytes on {}", bytes, name_of(id())));
+    if (!memory) throw Exception(Code::out_of_memory, fmt::format("the driver gives no memory for {} bytes on {}", bytes, name()));
     return memory;
   }
   if (const std::int32_t code = call("allocate", [&] { return table_.allocate(table_.self, id(), bytes, stream, &memory); }); code != TENON_OK) fail(code, "allocate");
-  if (!memory) throw Failure(Code::plugin_failed, TENON_PHASE_EXECUTE, plugin_.name, fmt::format("device {} says that it has given memory, and has given none", name_of(id())));
+  if (!memory) throw Failure(Code::plugin_failed, TENON_PHASE_EXECUTE, plugin_.name, fmt::format("device {} says that it has given memory, and has given none", name()));
   return memory;
 }
 

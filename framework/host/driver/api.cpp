@@ -109,6 +109,13 @@ int32_t tenon_session_open_device(TenonSession* session, const char* const* back
   return guarded([&] { session_of(session).open_device(given_names(backends, backend_count, "backends"), device); });
 }
 
+int32_t tenon_session_find_device(TenonSession* session, const char* const* backends, size_t backend_count, const char* name, DLDevice* device) {
+  return guarded([&] {
+    TENON_USER_CHECK(name && device, "the name of the device or the place for it is null");
+    *device = session_of(session).find_device(given_names(backends, backend_count, "backends"), name);
+  });
+}
+
 int32_t tenon_device_allocate(TenonSession* session, DLDevice device, size_t bytes, void* stream, void** memory) {
   return guarded([&] {
     TENON_USER_CHECK(memory, "the place for the memory is null");

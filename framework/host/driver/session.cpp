@@ -86,9 +86,18 @@ std::shared_ptr<BackendInstance> Session::instance(const Plugin& plugin, const j
 }
 
 void Session::open_device(const std::vector<std::string>& names, DLDevice device) {
+  open_devices(names);
+  devices.get(device);
+}
+
+DLDevice Session::find_device(const std::vector<std::string>& names, std::string_view device) {
+  open_devices(names);
+  return devices.named(device).id();
+}
+
+void Session::open_devices(const std::vector<std::string>& names) {
   for (const std::string& name : names.empty() ? config.backends : names)
     if (const Plugin* plugin = registry.backend(name)) devices.open(*plugin);
-  devices.get(device);
 }
 
 std::string Session::why_no_instance(const std::string& name) {

@@ -36,12 +36,15 @@ class Session : public std::enable_shared_from_this<Session> {
 
   /// Opens the devices of backends by name, or of the configuration's. Throws (not_found) where that device is none of them.
   void open_device(const std::vector<std::string>& names, DLDevice device);
+  /// Likewise, the device that a name says (DeviceList::named).
+  DLDevice find_device(const std::vector<std::string>& names, std::string_view device);
 
   /// Answers tenon_session_query.
   nlohmann::json query(const std::string& what);
   void reset_statistics();
 
  private:
+  void open_devices(const std::vector<std::string>& names);
   /// Null for a backend that could not be set up, now or before: that is an event and a warning. Throws when its options are wrong.
   std::shared_ptr<BackendInstance> instance(const Plugin& plugin, const nlohmann::json& options);
   std::string why_no_instance(const std::string& name);

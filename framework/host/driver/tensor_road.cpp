@@ -61,8 +61,10 @@ void TensorCall::check_input(std::size_t position) {
   TENON_USER_CHECK(inputs_[position], "input %{} is null", value.name);
   const DLTensor& tensor = *inputs_[position];
   const DLDevice device = ir::dlpack_device(type.device);
-  if (!same_device(tensor.device, device))
-    throw Exception(Code::unsupported, fmt::format("input %{} is on {}; the program takes it on {}: move it there", value.name, name_of(tensor.device), name_of(device)));
+  if (!same_device(tensor.device, device)) {
+    const DeviceList& devices = *plan_.environment().devices;
+    throw Exception(Code::unsupported, fmt::format("input %{} is on {}; the program takes it on {}: move it there", value.name, devices.name_of(tensor.device), devices.name_of(device)));
+  }
   const std::optional<DType> dtype = dtype_of(tensor.dtype);
   if (!dtype) throw Exception(Code::unsupported, fmt::format("input %{} is {}, which Tenon does not know; the program takes {}", value.name, name_of(tensor.dtype), name_of(type.dtype)));
   TENON_USER_CHECK(*dtype == type.dtype, "input %{} is {}; the program takes {}", value.name, name_of(*dtype), name_of(type.dtype));

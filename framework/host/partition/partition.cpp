@@ -216,7 +216,7 @@ void check_devices(const ir::Graph& graph, const PartitionRequest& request) {
   const auto refuse = [&](const std::string& place, ir::Device device, const std::string& of) {
     std::string there;
     for (const BackendInstance* b : request.backends) there += fmt::format("{}'{}' for {}", there.empty() ? "" : ", ", b->name(), devices_text(b->table()));
-    throw Exception(Code::unsupported, fmt::format("{}no backend serves {}, the device of {}; loaded: {}", place, ir::device_text(device), of, there));
+    throw Exception(Code::unsupported, fmt::format("{}no backend serves {}, the device of {}; loaded: {}", place, request.devices.name_of(ir::dlpack_device(device)), of, there));
   };
   for (NodeId n : graph.nodes()) {
     const ir::Node& node = graph.node(n);

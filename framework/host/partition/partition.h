@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/ir/graph.h"
+#include "host/devices/device_list.h"
 #include "host/diagnostics/events.h"
 #include "host/plugins/contact/crossing.h"
 #include "host/plugins/registry/backend_instance.h"
@@ -35,6 +36,7 @@ struct PartitionRequest {
   ConstantStore& constants;
   Events& events;
   std::span<const std::int64_t> expected_sizes;  // by SymbolId, for backends without dynamic shapes
+  const DeviceList& devices;                     // for their names
 };
 
 /// Partitions. A backend is asked only about nodes on devices that it serves. A node of control that no backend claims whole is left to the

@@ -13,7 +13,7 @@ namespace tenon::host {
 /// Whether a backend takes nodes of a device: it names that one, or, by the index -1, every one of its kind. All indices of the host are
 /// one memory.
 bool serves(const TenonBackend& backend, ir::Device device);
-/// The devices that a backend names, as "cpu:0, cuda": a kind alone where it takes every one.
+/// The devices that a backend names, as "cpu:0, device9": a kind alone where it takes every one.
 std::string devices_text(const TenonBackend& backend);
 
 /// True when all values of a graph and its regions are in the host's memory.

@@ -68,7 +68,7 @@ void take_tensor(StepCall& state, std::uint32_t index, DLManagedTensorVersioned*
   if (const std::string wrong = defect_of(managed, true); !wrong.empty()) throw Exception(Code::plugin_failed, fmt::format("the tensor that it hands over as %{} {}", value.name, wrong));
   const DLTensor& tensor = managed->dl_tensor;
   Device& device = *run.plan.devices()[value.device];
-  TENON_USER_CHECK(same_device(tensor.device, device.id()), "it hands over %{} on {} instead of {}", value.name, name_of(tensor.device), name_of(device.id()));
+  TENON_USER_CHECK(same_device(tensor.device, device.id()), "it hands over %{} on {} instead of {}", value.name, run.plan.environment().devices->name_of(tensor.device), device.name());
   TENON_USER_CHECK(dtype_of(tensor.dtype) == value.dtype, "it hands over %{} as {} instead of {}", value.name, name_of(tensor.dtype), name_of(value.dtype));
   const std::vector<std::int64_t> sizes(tensor.shape, tensor.shape + tensor.ndim);
   const std::string defect = size_defect(run, value, sizes);

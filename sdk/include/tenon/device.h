@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/abi/device.h"
+#include "core/abi/struct_size.h"
 #include "tenon/entry_guard.h"
 
 namespace tenon {
@@ -16,6 +17,7 @@ struct DeviceProperties {
   std::string name;  // at most 127 bytes are used
   std::uint64_t memory_bytes = 0;
   std::size_t alignment = 64;
+  std::string kind = {};  // the word that people have for devices of its kind; at most 31 bytes are used
 };
 
 /// The functions of TenonDeviceTable; core/abi/device.h says what each must do. Throw to fail: a Failure with TENON_OUT_OF_MEMORY,
@@ -71,6 +73,9 @@ class DeviceTable {
       told.name.copy(into->name, sizeof into->name - 1);
       into->memory_bytes = told.memory_bytes;
       into->alignment = told.alignment;
+      if (!TENON_COVERS(into, kind)) return;  // of a host that is older
+      std::memset(into->kind, 0, sizeof into->kind);
+      told.kind.copy(into->kind, sizeof into->kind - 1);
     });
   }
   static std::int32_t allocate(void* self, DLDevice device, std::size_t bytes, void* stream, void** memory) noexcept {

@@ -73,6 +73,10 @@ TENON_API int32_t tenon_session_set_device(TenonSession* session, const TenonDri
    is not among those that the session has then. */
 TENON_API int32_t tenon_session_open_device(TenonSession* session, const char* const* backends, size_t backend_count, DLDevice device);
 
+/* Likewise, the device that a name says: the word that its backend has for the kind and its number ("cuda:1"; the first without a number), "cpu", or
+   DLPack's number ("device9:0"). */
+TENON_API int32_t tenon_session_find_device(TenonSession* session, const char* const* backends, size_t backend_count, const char* name, DLDevice* device);
+
 /* Memory of a device, for drivers; `stream` null: the default one. Fails with TENON_NOT_FOUND where no backend that the session has loaded
    brings the device (a backend is loaded when a compile names it). */
 TENON_API int32_t tenon_device_allocate(TenonSession* session, DLDevice device, size_t bytes, void* stream, void** memory);

@@ -40,7 +40,7 @@ Stream& MockDevices::stream_of(DLDevice device, void* stream) {
   return *found;
 }
 
-DeviceProperties MockDevices::properties(DLDevice device) { return {"mock device " + std::to_string(device.device_id), memory_.bytes(), 256}; }
+DeviceProperties MockDevices::properties(DLDevice device) { return {"mock device " + std::to_string(device.device_id), memory_.bytes(), 256, "mock"}; }
 
 void* MockDevices::allocate(DLDevice, std::size_t bytes, void*) {
   count_call("allocate");

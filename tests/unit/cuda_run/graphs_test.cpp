@@ -11,12 +11,12 @@ namespace {
 
 /// A random graph of f32[16, 24] and reductions of it over two inputs and a number of the host, with several outputs.
 std::string random_graph(std::mt19937& random) {
-  std::string text = "graph @g (%a: f32[16, 24] on cuda:0, %b: f32[16, 24] on cuda:0, %n: f32[]) {\n";
+  std::string text = "graph @g (%a: f32[16, 24] on device2:0, %b: f32[16, 24] on device2:0, %n: f32[]) {\n";
   std::vector<std::string> wide = {"%a", "%b"};
   const auto pick = [&] { return wide[random() % wide.size()]; };
   const int nodes = 4 + static_cast<int>(random() % 16);
   for (int i = 0; i < nodes; ++i) {
-    const std::string v = "%v" + std::to_string(i), type = ": f32[16, 24] on cuda:0 = ";
+    const std::string v = "%v" + std::to_string(i), type = ": f32[16, 24] on device2:0 = ";
     switch (random() % 8) {
       case 0: text += v + type + "add(" + pick() + ", " + pick() + ")\n"; break;
       case 1: text += v + type + "mul(" + pick() + ", %n)\n"; break;
@@ -25,13 +25,13 @@ std::string random_graph(std::mt19937& random) {
       case 4: text += v + type + "softmax(" + pick() + ") {dim = 0}\n"; break;
       case 5: {
         const std::string t = "%t" + std::to_string(i);
-        text += t + ": f32[24, 16] on cuda:0 = permute(" + pick() + ") {dims = [1, 0]}\n" + t + "r: f32[24, 16] on cuda:0 = relu(" + t + ")\n";
+        text += t + ": f32[24, 16] on device2:0 = permute(" + pick() + ") {dims = [1, 0]}\n" + t + "r: f32[24, 16] on device2:0 = relu(" + t + ")\n";
         text += v + type + "permute(" + t + "r) {dims = [1, 0]}\n";
         break;
       }
       case 6: {
         const std::string r = "%r" + std::to_string(i);
-        text += r + ": f32[16, 1] on cuda:0 = sum(" + pick() + ") {dim = [1], keepdim = true}\n" + v + type + "sub(" + pick() + ", " + r + ")\n";
+        text += r + ": f32[16, 1] on device2:0 = sum(" + pick() + ") {dim = [1], keepdim = true}\n" + v + type + "sub(" + pick() + ", " + r + ")\n";
         break;
       }
       default: text += v + type + "layer_norm(" + pick() + ") {eps = 1e-05, normalized_shape = [24]}\n"; break;
@@ -43,11 +43,11 @@ std::string random_graph(std::mt19937& random) {
 
 constexpr std::size_t kBytes = 16 * 24 * 4;
 
-constexpr const char* kBranches = R"(graph @g (%x: f32[64, 32] on cuda:0) {
-  %a: f32[64, 32] on cuda:0 = softmax(%x) {dim = 1}
-  %b: f32[64, 32] on cuda:0 = softmax(%x) {dim = 0}
-  %c: f32[64, 32] on cuda:0 = softmax(%a) {dim = 0}
-  %d: f32[64, 32] on cuda:0 = add(%b, %c)
+constexpr const char* kBranches = R"(graph @g (%x: f32[64, 32] on device2:0) {
+  %a: f32[64, 32] on device2:0 = softmax(%x) {dim = 1}
+  %b: f32[64, 32] on device2:0 = softmax(%x) {dim = 0}
+  %c: f32[64, 32] on device2:0 = softmax(%a) {dim = 0}
+  %d: f32[64, 32] on device2:0 = add(%b, %c)
   return %d
 }
 )";
@@ -101,7 +101,7 @@ TEST_CASE("a stream that the user captures is given the kernels one by one", "[g
 
 TEST_CASE("a size of zero launches what there is", "[graphs]") {
   CudaSession session;
-  const TestProgram program = session.compile("graph @g [s0: 0..100] (%x: f32[s0, 8] on cuda:0) {\n%y: f32[s0, 8] on cuda:0 = relu(%x)\n%z: f32[8] on cuda:0 = sum(%x) {dim = [0], keepdim = false}\nreturn %y, %z\n}\n");
+  const TestProgram program = session.compile("graph @g [s0: 0..100] (%x: f32[s0, 8] on device2:0) {\n%y: f32[s0, 8] on device2:0 = relu(%x)\n%z: f32[8] on device2:0 = sum(%x) {dim = [0], keepdim = false}\nreturn %y, %z\n}\n");
   const Block x(session, 3 * 8 * 4), y(session, 3 * 8 * 4), z(session, 32);
   for (const std::int64_t rows : {3, 0, 3}) REQUIRE(run(program, {x.at()}, {y.at(), z.at()}, {rows}) == TENON_OK);
 }

@@ -44,7 +44,7 @@ class WithProducts {
 
 std::string graph_of(const std::string& parameters, const std::string& nodes) {
   std::string text = "graph @g (" + parameters + ") {\n" + nodes + "}\n";
-  for (const auto& [word, type] : {std::pair<std::string, std::string>{"MATRIX", "f32[512, 512] on cuda:0"}, {"WIDE", "f64[512, 512] on cuda:0"}})
+  for (const auto& [word, type] : {std::pair<std::string, std::string>{"MATRIX", "f32[512, 512] on device2:0"}, {"WIDE", "f64[512, 512] on device2:0"}})
     for (std::size_t at = 0; (at = text.find(word, at)) != text.npos;) text.replace(at, word.size(), type);
   return text;
 }
@@ -56,8 +56,8 @@ TEST_CASE("what is computed element by element from what is kept anyway is compu
   CHECK(WithProducts().matrices_of(graph_of("%x: MATRIX, %w: MATRIX", R"(
   %h: MATRIX = mm(%x, %w)
   %d: WIDE = _to_copy(%h) {dtype = f64}
-  %s: f64[512, 1] on cuda:0 = sum(%d) {dim = [1], dtype = f64, keepdim = true}
-  %t: f32[512, 1] on cuda:0 = _to_copy(%s) {dtype = f32}
+  %s: f64[512, 1] on device2:0 = sum(%d) {dim = [1], dtype = f64, keepdim = true}
+  %t: f32[512, 1] on device2:0 = _to_copy(%s) {dtype = f32}
   %c: MATRIX = sub(%h, %t)
   %a: MATRIX = mm(%c, %w)
   %b: MATRIX = mm(%a, %w)

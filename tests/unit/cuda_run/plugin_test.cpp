@@ -8,9 +8,9 @@ using namespace tenon::test;
 
 namespace {
 
-constexpr const char* kChain = R"(graph @g (%x: f32[64, 32] on cuda:0, %y: f32[32] on cuda:0) {
-  %a: f32[64, 32] on cuda:0 = mul(%x, %y)
-  %b: f32[64, 32] on cuda:0 = relu(%a)
+constexpr const char* kChain = R"(graph @g (%x: f32[64, 32] on device2:0, %y: f32[32] on device2:0) {
+  %a: f32[64, 32] on device2:0 = mul(%x, %y)
+  %b: f32[64, 32] on device2:0 = relu(%a)
   return %b
 }
 )";
@@ -38,9 +38,9 @@ TEST_CASE("views that are not aligned run the code that expects nothing") {
 
 TEST_CASE("a row reduction and what follows it are launched over sizes that come with the call") {
   CudaSession session;
-  const TestProgram program = session.compile(R"(graph @g [s0: 1..100000] (%x: f32[s0, 32] on cuda:0) {
-  %m: f32[s0, 1] on cuda:0 = amax(%x) {dim = [1], keepdim = true}
-  %d: f32[s0, 32] on cuda:0 = sub(%x, %m)
+  const TestProgram program = session.compile(R"(graph @g [s0: 1..100000] (%x: f32[s0, 32] on device2:0) {
+  %m: f32[s0, 1] on device2:0 = amax(%x) {dim = [1], keepdim = true}
+  %d: f32[s0, 32] on device2:0 = sub(%x, %m)
   return %d
 }
 )");
@@ -51,7 +51,7 @@ TEST_CASE("a row reduction and what follows it are launched over sizes that come
 
 TEST_CASE("numbers of the host are on the card when a kernel reads them") {
   CudaSession session;
-  const TestProgram program = session.compile("graph @g (%x: f32[64] on cuda:0, %n: f32[]) {\n  %y: f32[64] on cuda:0 = mul(%x, %n)\n  return %y\n}\n");
+  const TestProgram program = session.compile("graph @g (%x: f32[64] on device2:0, %n: f32[]) {\n  %y: f32[64] on device2:0 = mul(%x, %n)\n  return %y\n}\n");
   const Block x(session, 256), y(session, 256);
   const float number = 2;
   const std::size_t before = fake_cuda_launches();
@@ -61,10 +61,10 @@ TEST_CASE("numbers of the host are on the card when a kernel reads them") {
 
 TEST_CASE("an index that is only looked at is a group that gives nothing") {
   CudaSession session;
-  const TestProgram program = session.compile(R"(graph @g (%x: f32[4] on cuda:0, %k: i64[4] on cuda:0) {
-  %y: f32[4] on cuda:0, %i: i64[4] on cuda:0 = sort(%x) {dim = 0, descending = false}
-  %j: i64[4] on cuda:0 = add(%i, %k)
-  %c: f32[4] on cuda:0 = index_select(%x, %j) {dim = 0}
+  const TestProgram program = session.compile(R"(graph @g (%x: f32[4] on device2:0, %k: i64[4] on device2:0) {
+  %y: f32[4] on device2:0, %i: i64[4] on device2:0 = sort(%x) {dim = 0, descending = false}
+  %j: i64[4] on device2:0 = add(%i, %k)
+  %c: f32[4] on device2:0 = index_select(%x, %j) {dim = 0}
   return %y
 }
 )");
@@ -78,7 +78,7 @@ TEST_CASE("an index that is only looked at is a group that gives nothing") {
 
 TEST_CASE("an output that is an input is copied") {
   CudaSession session;
-  const TestProgram program = session.compile("graph @g (%x: f32[64] on cuda:0) {\n  %y: f32[64] on cuda:0 = clone(%x)\n  return %y, %y\n}\n");
+  const TestProgram program = session.compile("graph @g (%x: f32[64] on device2:0) {\n  %y: f32[64] on device2:0 = clone(%x)\n  return %y, %y\n}\n");
   const Block x(session, 256), y(session, 256), z(session, 256);
   REQUIRE(run(program, {x.at()}, {y.at(), z.at()}) == TENON_OK);
 }
@@ -96,7 +96,7 @@ TEST_CASE("bytes go to the card and back") {
 
 TEST_CASE("what has no code runs in the host's memory") {
   CudaSession session;
-  const TestProgram program = session.compile("graph @g (%x: f32[4] on cuda:0) {\n  %y: f32[4] on cuda:0, %i: i64[4] on cuda:0 = sort(%x) {dim = 0, descending = false}\n  return %y\n}\n");
+  const TestProgram program = session.compile("graph @g (%x: f32[4] on device2:0) {\n  %y: f32[4] on device2:0, %i: i64[4] on device2:0 = sort(%x) {dim = 0, descending = false}\n  return %y\n}\n");
   CHECK(CudaSession::backends(program) == std::vector<std::string>{"host_backend"});
   const Block x(session, 16), y(session, 16);
   const std::vector<float> given = {3, 1, 4, 2};
@@ -135,8 +135,8 @@ TEST_CASE("products of real size are refused for what they cost, and run as loop
   CudaSession session;
   const auto product = [](int side) {
     const std::string n = std::to_string(side);
-    return "graph @g (%x: f32[" + n + ", " + n + "] on cuda:0, %y: f32[" + n + ", " + n + "] on cuda:0) {\n %z: f32[" + n + ", " + n +
-           "] on cuda:0 = matmul(%x, %y)\n %r: f32[" + n + ", " + n + "] on cuda:0 = relu(%z)\n return %r\n}\n";
+    return "graph @g (%x: f32[" + n + ", " + n + "] on device2:0, %y: f32[" + n + ", " + n + "] on device2:0) {\n %z: f32[" + n + ", " + n +
+           "] on device2:0 = matmul(%x, %y)\n %r: f32[" + n + ", " + n + "] on device2:0 = relu(%z)\n return %r\n}\n";
   };
   CHECK(CudaSession::backends(session.compile(product(16))) == std::vector<std::string>{"cuda"});
   CHECK(session.events("fallback").empty());

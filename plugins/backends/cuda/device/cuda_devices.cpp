@@ -23,7 +23,7 @@ std::span<const DLDevice> CudaDevices::devices() const { return Cards::get().dev
 
 DeviceProperties CudaDevices::properties(DLDevice device) {
   const Card& card = Cards::get().at(device.device_id);
-  return {card.name, card.memory_bytes, kAlignment};
+  return {card.name, card.memory_bytes, kAlignment, "cuda"};
 }
 
 void* CudaDevices::allocate(DLDevice device, std::size_t bytes, void* stream) {

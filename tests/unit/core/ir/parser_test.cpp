@@ -30,7 +30,7 @@ std::vector<T> elements(const Graph& g, std::size_t count) {
 
 TEST_CASE("a graph is read with all its parts") {
   const Result<Graph> g = parse_graph(R"tir(
-    graph @main [s0: 2..1024, s1] (%x: f32[s0, 4], %w: f32[4, s1]{1, 4} on cuda:1) {
+    graph @main [s0: 2..1024, s1] (%x: f32[s0, 4], %w: f32[4, s1]{1, 4} on device2:1) {
       # a comment
       %y: f32[s0, s1] = mm(%x, %w)
       %v: f32[s0], %i: i64[s0] = max_dim(%y) {dim = 1} @ "model.py":12 "forward" "y.max(1)"
@@ -64,12 +64,12 @@ TEST_CASE("an error says where, what was expected, and what is there") {
   CHECK(refusal_of("%y: f32[9223372036854775808] = neg(%x)") == "line 2, column 9: this integer does not fit in 64 bits");
   CHECK(refusal_of("%y: f32[log(2, 3)] = neg(%x)") == "line 2, column 9: 'log' is no function of sizes; floor_div, mod, min and max are");
   CHECK(refusal_of("%y: f32[floor_div(2, 0)] = neg(%x)") == "line 2, column 9: division of a symbolic size by zero");
-  CHECK(refusal_of("%y: f32[2] on tpu:0 = neg(%x)") == "line 2, column 15: 'tpu' is no device; cpu, cuda, opencl, vulkan, mps, rocm, xpu, maia, and device1 to device255 by DLPack's numbers are");
+  CHECK(refusal_of("%y: f32[2] on tpu:0 = neg(%x)") == "line 2, column 15: 'tpu' is no device; cpu is, and device1 to device255 by DLPack's numbers are");
   CHECK(refusal_of("%y: f32[2] on device0:0 = neg(%x)").find("'device0' is no device") != std::string::npos);
   CHECK(refusal_of("%y: f32[2] on device256 = neg(%x)").find("'device256' is no device") != std::string::npos);
-  CHECK(refusal_of("%y: f32[2] on cuda:-1 = neg(%x)") == "line 2, column 15: this is no number of a device");
-  CHECK(refusal_of("const @c: f32[1] on cuda:0 = [1]") == "line 2, column 28: the elements of a constant on cuda:0 are not in the text");
-  CHECK(refusal_of("%y: f32[2] on cuda:2147483648 = neg(%x)") == "line 2, column 15: this is no number of a device");
+  CHECK(refusal_of("%y: f32[2] on device2:-1 = neg(%x)") == "line 2, column 15: this is no number of a device");
+  CHECK(refusal_of("const @c: f32[1] on device2:0 = [1]") == "line 2, column 31: the elements of a constant on device2:0 are not in the text");
+  CHECK(refusal_of("%y: f32[2] on device2:2147483648 = neg(%x)") == "line 2, column 15: this is no number of a device");
   CHECK(refusal_of("const @c: i8[1] = [300]") == "line 2, column 20: 300 does not fit in the constant's dtype");
   CHECK(refusal_of("const @c: i8[2] = [3]") == "line 2, column 7: constant @c has 2 elements, 1 are given");
   CHECK(refusal("graph @g (%x: f32[2]) { %y: f32[2] = neg(%x) return update %y = %x }") == "line 1, column 60: only an input can be updated");

@@ -105,7 +105,7 @@ TEST_CASE("what does not fit is refused by name", "[tensor_road]") {
   odd.tensor.dtype = {kDLUInt, 16, 1};
   CHECK_THROWS_WITH(f.call({odd.tensor, y.tensor}), Contains("%x is uint16, which Tenon does not know"));
   far.tensor.device = {kDLCUDA, 1};
-  CHECK_THROWS_WITH(f.call({far.tensor, y.tensor}), Contains("%x is on cuda:1; the program takes it on cpu"));
+  CHECK_THROWS_WITH(f.call({far.tensor, y.tensor}), Contains("%x is on device2:1; the program takes it on cpu"));
   far.tensor.device = {static_cast<DLDeviceType>(77), 0};
   CHECK_THROWS_WITH(f.call({far.tensor, y.tensor}), Contains("%x is on device77:0"));
   CHECK_THROWS_WITH(f.call({none.tensor, y.tensor}), Contains("%x has no memory"));

@@ -65,8 +65,9 @@ std::vector<std::string> groups_of(const std::string& text, std::vector<Served*>
   for (Served* backend : backends) instances.push_back(backend->instance());
   ConstantStore constants;
   Events events;
+  const DeviceList devices(events);
   const std::vector<std::int64_t> sizes(graph.symbols().size(), 5);
-  const Partition result = partition(std::move(graph), {instances, constants, events, sizes});
+  const Partition result = partition(std::move(graph), {instances, constants, events, sizes, devices});
   CHECK(ops::check_graph(result.graph).violations.empty());
   std::vector<std::string> groups;
   for (const PlannedGroup& group : result.groups) {
@@ -210,26 +211,26 @@ TEST_CASE("a device that no backend serves is named with op, line and what there
   Served host("host", {kHostMemory}), nine("nine", {kNine, kAnyNine});
   const auto refusal = [&](const std::string& body) {
     try {
-      groups_of("graph @g (%x: f32[4] on cuda:1, %h: f32[4]) {\n" + body + "\n return %y\n}", {&nine, &host});
+      groups_of("graph @g (%x: f32[4] on device2:1, %h: f32[4]) {\n" + body + "\n return %y\n}", {&nine, &host});
     } catch (const Exception& e) {
       CHECK(e.code() == Code::unsupported);
       return std::string(e.what());
     }
     return std::string();
   };
-  CHECK(refusal("%y: f32[4] on cuda:1 = relu(%x) @ \"model.py\":7") ==
-        "model.py:7: no backend serves cuda:1, the device of the op relu (node %y); loaded: 'nine' for device9:0, device9, 'host' for cpu:0");
-  CHECK_THAT(refusal("%y: f32[4] = to_device(%x) {device = \"cpu:0\"}"), Contains("no backend serves cuda:1, the device of the op to_device"));
-  CHECK_THAT(refusal("%y: f32[4] on mps:0 = to_device(%h) {device = \"mps:0\"}"), Contains("no backend serves mps:0"));
-  CHECK_THAT(refusal("%y: f32[4] on cuda:1 = full(0.0) {device = \"cuda:1\", dtype = f32, size = [4]}"), Contains("the device of the op full"));
+  CHECK(refusal("%y: f32[4] on device2:1 = relu(%x) @ \"model.py\":7") ==
+        "model.py:7: no backend serves device2:1, the device of the op relu (node %y); loaded: 'nine' for device9:0, device9, 'host' for cpu:0");
+  CHECK_THAT(refusal("%y: f32[4] = to_device(%x) {device = \"cpu:0\"}"), Contains("no backend serves device2:1, the device of the op to_device"));
+  CHECK_THAT(refusal("%y: f32[4] on device8:0 = to_device(%h) {device = \"device8:0\"}"), Contains("no backend serves device8:0"));
+  CHECK_THAT(refusal("%y: f32[4] on device2:1 = full(0.0) {device = \"device2:1\", dtype = f32, size = [4]}"), Contains("the device of the op full"));
   CHECK(nine.asked.empty());
   CHECK(host.asked.empty());
 }
 
 TEST_CASE("an input that is handed on is on a device that somebody serves", "[placement]") {
   Served host("host", {kHostMemory});
-  CHECK_THROWS_WITH(groups_of("graph @g (%x: f32[4] on cuda:1) {\n return %x\n}", {&host}), "no backend serves cuda:1, the device of the output %x; loaded: 'host' for cpu:0");
-  CHECK(groups_of("graph @g (%x: f32[4] on cuda:1, %h: f32[4]) {\n %y: f32[4] = relu(%h)\n return %y\n}", {&host}) == Words{"host: relu"});
+  CHECK_THROWS_WITH(groups_of("graph @g (%x: f32[4] on device2:1) {\n return %x\n}", {&host}), "no backend serves device2:1, the device of the output %x; loaded: 'host' for cpu:0");
+  CHECK(groups_of("graph @g (%x: f32[4] on device2:1, %h: f32[4]) {\n %y: f32[4] = relu(%h)\n return %y\n}", {&host}) == Words{"host: relu"});
 }
 
 TEST_CASE("a node that the backend of its device refuses falls to none of another", "[placement]") {
@@ -262,7 +263,7 @@ TEST_CASE("a backend of static shapes is asked about its device alone, too", "[p
 TEST_CASE("a graph on a device is not handed to the fallback of the host", "[placement]") {
   TestBackend fallback("fallback");
   TestSession session({&fallback});
-  const ir::Graph graph = parse("graph @g (%x: f32[4] on cuda:0) {\n %y: f32[4] on cuda:0 = relu(%x)\n return %y\n}");
-  CHECK_THROWS_WITH(TestProgram(session, graph, {"fallback"}), Contains("no backend serves cuda:0, the device of the op relu (node %y); loaded: 'fallback' for cpu:0"));
+  const ir::Graph graph = parse("graph @g (%x: f32[4] on device2:0) {\n %y: f32[4] on device2:0 = relu(%x)\n return %y\n}");
+  CHECK_THROWS_WITH(TestProgram(session, graph, {"fallback"}), Contains("no backend serves device2:0, the device of the op relu (node %y); loaded: 'fallback' for cpu:0"));
   CHECK(fallback.claims == 0);
 }

@@ -172,6 +172,6 @@ TEST_CASE("a tensor that a backend of a device hands over is that device's, and 
     output->deleter(output);
     const auto failed = f.session.session().events("execute_failed");
     REQUIRE(failed.size() == 1);
-    CHECK_THAT(failed[0], Catch::Contains("it hands over %n on device12:1 instead of device12:0"));
+    CHECK_THAT(failed[0], Catch::Contains("it hands over %n on mock:1 instead of mock:0"));
   }
 }

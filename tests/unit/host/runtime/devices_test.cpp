@@ -82,7 +82,7 @@ TEST_CASE("the convenient road takes and gives tensors of a device, and waits") 
     of_host.tensor.shape = of_host.shape.data();
     inputs[0] = &of_host.tensor;
     CHECK(tenon_program_call(program.get(), inputs, 2, outputs, 2) == TENON_UNSUPPORTED);
-    CHECK_THAT(tenon_last_error()->text, Catch::Contains("%x is on cpu; the program takes it on device12:0"));
+    CHECK_THAT(tenon_last_error()->text, Catch::Contains("%x is on cpu; the program takes it on mock:0"));
   }
   SECTION("another layout is brought into the one that the program takes") {
     const std::int64_t strides[] = {1, 64};

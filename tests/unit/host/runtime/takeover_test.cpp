@@ -143,7 +143,7 @@ TEST_CASE("an output that is no tensor goes on elsewhere", "[takeover]") {
       {{data, cpu, 2, {kDLFloat, 77, 1}, sizes, nullptr, 0}, "no type that there is"},
       {{data, cpu, 2, {kDLInt, 64, 4}, sizes, nullptr, 0}, "no type that there is"},
       {{data, cpu, 2, {kDLFloat, 32, 1}, sizes, nullptr, 0}, "float32 instead of"},
-      {{data, {kDLCUDA, 0}, 2, i64, sizes, nullptr, 0}, "on cuda:0 instead of cpu"},
+      {{data, {kDLCUDA, 0}, 2, i64, sizes, nullptr, 0}, "on device2:0 instead of cpu"},
       {{data, cpu, 1, i64, sizes, nullptr, 0}, "1 dimensions instead of 2"},
   };
   for (const auto& [tensor, words] : wrong) {

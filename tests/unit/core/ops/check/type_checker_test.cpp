@@ -36,7 +36,7 @@ TEST_CASE("a declared result is what its op gives") {
   CHECK_THAT(refusal("%x: f32[2]", "%y: f32[4000] = relu(%x)"), Contains("node 0 (relu) of %y: its result %y is declared f32[4000]; it is f32[2]"));
   CHECK_THAT(refusal("%x: f32[4]", "%y: f64[4] = add(%x, %x)"), Contains("declared f64[4]; it is f32[4]"));
   CHECK_THAT(refusal("%x: f32[4]", "%y: f32[4, 1] = relu(%x)"), Contains("it is f32[4]"));
-  CHECK_THAT(refusal("%x: f32[4]", "%y: f32[4] on cuda:0 = relu(%x)"), Contains("declared f32[4] on cuda:0; it is f32[4]"));
+  CHECK_THAT(refusal("%x: f32[4]", "%y: f32[4] on device2:0 = relu(%x)"), Contains("declared f32[4] on device2:0; it is f32[4]"));
   CHECK_THAT(refusal("%x: f32[4, 2]", "%y: f32[4], %z: f32[4] = max_dim(%x) {dim = 1}"), Contains("its result %z is declared f32[4]; it is i64[4]"));
   CHECK_THAT(refusal("%x: f32[4]", "%y: f32[4], %z: f32[4] = relu(%x)"), Contains("it has 2 results; its op gives 1"));
   CHECK_THAT(refusal("%x: f32[2, 3], %w: f32[4, 4]", "%y: f32[2, 4] = mm(%x, %w)"), Contains("the inner dimensions of the product differ: 3 and 4"));
