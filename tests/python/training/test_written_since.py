@@ -33,6 +33,21 @@ def an_operand_of_a_product_is_written(x, w):
     return y + a
 
 
+def one_of_two_like_calls_keeps_what_is_written(x, w):
+    a, b = x + 1, x + 2
+    y = a * torch.ones_like(w) + b * w
+    a.add_(1)
+    b.add_(1)
+    return y
+
+
+def a_call_keeps_nothing_of_a_factor_that_is_written(x, w):
+    a = x + 1
+    y = a * torch.ones_like(w)
+    a.add_(1)
+    return y
+
+
 def a_part_of_an_operand_is_written(x, w):
     a = x + 1
     y = a.sin()
@@ -122,7 +137,7 @@ def an_operand_of_two_results_is_written(x, w):
 
 
 REFUSED = [exp_is_written, softmax_is_written_through_a_view, an_operand_is_written, an_operand_of_a_product_is_written, a_part_of_an_operand_is_written,
-           a_parameter_is_written, a_turned_weight_is_written, an_index_is_written, a_mask_is_written, what_a_view_reads_is_written,
+           one_of_two_like_calls_keeps_what_is_written, a_parameter_is_written, a_turned_weight_is_written, an_index_is_written, a_mask_is_written, what_a_view_reads_is_written,
            what_is_multiplied_by_itself_is_written, what_is_multiplied_by_what_it_was_is_written, a_result_is_written_that_decides_the_gradient_by_itself,
            what_is_picked_from_is_written, places_are_written, an_operand_of_two_results_is_written, a_norm_of_several_is_written]
 
@@ -184,7 +199,8 @@ def what_only_a_detached_branch_keeps(x, w):
     return a + y
 
 
-ALLOWED = [activations_in_place, a_residual_in_place, self_in_place, dropped_in_place, an_unkept_operand_is_written, a_result_is_written, what_only_a_detached_branch_keeps]
+ALLOWED = [activations_in_place, a_residual_in_place, self_in_place, dropped_in_place, an_unkept_operand_is_written, a_result_is_written,
+           a_call_keeps_nothing_of_a_factor_that_is_written, what_only_a_detached_branch_keeps]
 
 
 def whole(body):

@@ -16,6 +16,8 @@
 namespace tenon::python {
 namespace {
 
+constexpr std::size_t kMostWords = 1024;
+
 std::vector<std::unique_ptr<TorchDevice>> g_devices;                // with the GIL
 std::unordered_map<std::string, const TorchDevice*> g_by_name;      // by str(torch.device) with an index; null: no number
 
@@ -132,9 +134,13 @@ void require_one_device(const TorchLibrary& torch, PyObject* device) {
 }
 
 bool is_kind_of_device(const TorchLibrary& torch, const std::string& word) {
+  // A word that is none costs torch an exception in C++ with its stack, 100 us, and each function of torch is asked about at each call.
+  static std::unordered_map<std::string, bool> answers;  // with the GIL
+  if (const auto known = answers.find(word); known != answers.end()) return known->second;
   Ref device = Ref::steal(PyObject_CallFunction(torch.device.get(), "s", word.c_str()));
   PyErr_Clear();
-  return device && kind_of(device.get()) == word;
+  if (answers.size() >= kMostWords) answers.clear();  // the program's own strings are asked about, too
+  return answers[word] = device && kind_of(device.get()) == word;
 }
 
 const TorchDevice& torch_device(ir::Device device) {

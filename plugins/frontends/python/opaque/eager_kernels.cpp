@@ -21,16 +21,15 @@ namespace {
 
 constexpr std::int64_t kMostElements = 1 << 20;
 
-/// Puts zeros in the places of meta tensors, in the same order.
-class ZerosOfTwins {
- public:
-  /// `filling`: torch's function that makes them, "zeros" or another one.
-  explicit ZerosOfTwins(std::int64_t most, const char* filling = "zeros") : most_(most), filling_(filling) {}
+std::int64_t element_count(PyObject* tensor) { return PyLong_AsLongLong(checked(PyObject_CallMethod(tensor, "numel", nullptr)).get()); }
 
-  Ref of(PyObject* arguments) {
-    return with_replaced(arguments, [&](PyObject* item) {
-      if (torch_.is_tensor(item)) return zeros(item);
-      kinds_ += Py_TYPE(item)->tp_name;
+/// Of what kinds the arguments of a call are.
+class KindsOfTwins {
+ public:
+  void add(PyObject* arguments) {
+    with_replaced(arguments, [&](PyObject* item) {
+      if (torch_.is_tensor(item)) add_tensor(item);
+      else kinds_ += Py_TYPE(item)->tp_name;
       return Ref();
     });
   }
@@ -38,16 +37,40 @@ class ZerosOfTwins {
   std::int64_t elements() const { return elements_; }
   bool some_empty() const { return some_empty_; }
   /// The dtypes of tensors and the classes of what else there is, in order.
-  const std::string& kinds() const { return kinds_; }
+  const std::string& words() const { return kinds_; }
+
+ private:
+  void add_tensor(PyObject* twin) {
+    const std::int64_t elements = element_count(twin);
+    elements_ += elements;
+    some_empty_ |= elements == 0;
+    kinds_ += PyUnicode_AsUTF8(checked(PyObject_Str(checked(PyObject_GetAttrString(twin, "dtype")).get())).get());
+  }
+
+  const TorchLibrary& torch_ = *torch_library();
+  std::int64_t elements_ = 0;
+  bool some_empty_ = false;
+  std::string kinds_;
+};
+
+/// Puts zeros in the places of meta tensors, in the same order.
+class ZerosOfTwins {
+ public:
+  /// `filling`: torch's function that makes them, "zeros" or another one.
+  explicit ZerosOfTwins(std::int64_t most, const char* filling = "zeros") : most_(most), filling_(filling) {}
+
+  Ref of(PyObject* arguments) {
+    return with_replaced(arguments, [&](PyObject* item) { return torch_.is_tensor(item) ? zeros(item) : Ref(); });
+  }
+
+  std::int64_t elements() const { return elements_; }
 
  private:
   Ref zeros(PyObject* twin) {
-    Ref count = checked(PyObject_CallMethod(twin, "numel", nullptr)), dtype = checked(PyObject_GetAttrString(twin, "dtype"));
-    const std::int64_t elements = PyLong_AsLongLong(count.get());
+    const std::int64_t elements = element_count(twin);
     elements_ += elements;
-    some_empty_ |= elements == 0;
-    kinds_ += PyUnicode_AsUTF8(checked(PyObject_Str(dtype.get())).get());
     if (elements_ > most_) return Ref::borrow(twin);
+    Ref dtype = checked(PyObject_GetAttrString(twin, "dtype"));
     const TensorSpec spec = read_twin(twin);
     const MemoryOrder order = order_of_like(spec.shape, spec.strides);
     Extents sizes = order.empty() ? spec.shape : Extents();
@@ -63,9 +86,7 @@ class ZerosOfTwins {
 
   const TorchLibrary& torch_ = *torch_library();
   std::int64_t most_, elements_ = 0;
-  bool some_empty_ = false;
   const char* filling_;
-  std::string kinds_;
 };
 
 }  // namespace
@@ -84,10 +105,13 @@ bool operands_are_unusual(const StandIns& stand_ins, std::span<const StandIns::I
 
 void require_eager_kernel(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs) {
   static auto* known = new std::unordered_set<std::string>;  // guarded by the GIL
+  KindsOfTwins kinds;
+  kinds.add(twin_args);
+  if (twin_kwargs) kinds.add(twin_kwargs);
+  std::string key = function.name + kinds.words();
+  if (kinds.elements() > kMostElements || (!kinds.some_empty() && known->contains(key))) return;
   ZerosOfTwins zeros(kMostElements);
   Ref args = zeros.of(twin_args), kwargs = twin_kwargs ? zeros.of(twin_kwargs) : Ref();
-  std::string key = function.name + zeros.kinds();
-  if (zeros.elements() > kMostElements || (!zeros.some_empty() && known->contains(key))) return;
   try {
     call_filtered("error", callable, args.get(), kwargs.get());
   } catch (const PythonError&) {
@@ -95,7 +119,7 @@ void require_eager_kernel(PyObject* callable, const ForeignFunction& function, P
     if (refusal.find("ZeroDivisionError") != refusal.npos) return;  // integers divided by the zeros say nothing of the call
     throw GraphBreak(fmt::format("{} raises: {}", function.name, refusal));
   }
-  if (!zeros.some_empty()) known->insert(std::move(key));
+  if (!kinds.some_empty()) known->insert(std::move(key));
 }
 
 namespace {

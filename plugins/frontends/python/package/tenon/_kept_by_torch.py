@@ -1,11 +1,14 @@
 """What torch keeps of a call for its gradient, asked of torch: the call is made again on the meta device, and what was written since is written there."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import torch
+
+_MOST_ANSWERS = 4096
+_answers: dict[Hashable, bool | None] = {}
 
 
 def operands(twins: Sequence[torch.Tensor], requires_grad: Sequence[bool]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -19,7 +22,42 @@ def operands(twins: Sequence[torch.Tensor], requires_grad: Sequence[bool]) -> tu
 
 def refuses(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[torch.Tensor], written: Sequence[torch.Tensor],
             results_written: Sequence[int]) -> bool | None:
-    """Whether torch refuses the gradient once operands and results of the call are written; None where that cannot be said without elements."""
+    """Whether torch refuses the gradient once operands and results of the call are written; None where that cannot be said without elements.
+
+    What torch keeps hangs on the call and on what kind of tensors it has, not on their sizes beyond 1: a question of a kind is asked once (10 ms
+    for a batch norm, whose gradient on the meta device is Python).
+    """
+    kinds: dict[int, int] = {}
+    try:
+        question = (function, _kind_of(args, kinds), _kind_of(kwargs, kinds), tuple(kinds[id(tensor)] for tensor in written), tuple(results_written))
+        hash(question)
+    except (KeyError, TypeError):
+        return _asked(function, args, kwargs, leaves, written, results_written)
+    if question not in _answers:
+        if len(_answers) >= _MOST_ANSWERS:
+            _answers.clear()
+        _answers[question] = _asked(function, args, kwargs, leaves, written, results_written)
+    return _answers[question]
+
+
+def _kind_of(value: Any, kinds: dict[int, int]) -> Hashable:
+    """What of an argument may decide what is kept. Tensors are numbered as they come. Raises TypeError for what is not known to be plain."""
+    import torch
+
+    if isinstance(value, torch.Tensor):
+        number = kinds.setdefault(id(value), len(kinds))
+        return number, value.dtype, value.requires_grad, tuple(min(size, 2) for size in value.shape), value.is_contiguous()
+    if isinstance(value, (tuple, list)):
+        return type(value), tuple(_kind_of(item, kinds) for item in value)
+    if isinstance(value, dict):
+        return tuple((key, _kind_of(item, kinds)) for key, item in value.items())
+    if isinstance(value, (type(None), bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format)):
+        return type(value), value
+    raise TypeError(f"an argument of type {type(value).__name__}")
+
+
+def _asked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[torch.Tensor], written: Sequence[torch.Tensor],
+           results_written: Sequence[int]) -> bool | None:
     import torch
 
     try:
