@@ -10,6 +10,17 @@
 namespace tenon::ir {
 namespace {
 
+/// Where a node stands. Numbers grow along an order but where nodes were put in or taken out later: looked for from where its number would be.
+std::vector<NodeId>::iterator place_in(std::vector<NodeId>& order, NodeId node) {
+  const auto guess = order.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(node.value, order.size()));
+  auto before = guess, after = guess;
+  while (before != order.begin() || after != order.end()) {
+    if (after != order.end() && *after++ == node) return after - 1;
+    if (before != order.begin() && *--before == node) return before;
+  }
+  return order.end();
+}
+
 Type literal_type(const Literal& literal) {
   switch (literal.index()) {
     case 0: return Type::tensor(DType::b8, {});
@@ -121,7 +132,7 @@ NodeId Graph::add_node(Name op, std::vector<ValueId> operands, Attributes attrib
     values_.push_back({ValueKind::result, types_.intern(std::move(result_types[i])), id, i, false, unique_name(wish)});
   }
   nodes_.push_back({op, std::move(operands), std::move(attributes), std::move(results), std::move(regions), std::move(location)});
-  order_.insert(before ? std::find(order_.begin(), order_.end(), *before) : order_.end(), id);
+  order_.insert(before ? place_in(order_, *before) : order_.end(), id);
   return id;
 }
 

@@ -110,12 +110,12 @@ void Planner::place_product(NodeId id) {
   step.product = as_product(context_, id);
   TENON_CHECK(step.product, "an operand of a matrix product has moved");
   log(fmt::format("{} is a matrix product", name_of_node(id)));
-  std::vector<ValueId> reads = step.product->reads(step.product->a);
-  std::ranges::copy(step.product->reads(step.product->b), std::back_inserter(reads));
+  for (const ProductOperand* operand : {&step.product->a, &step.product->b}) std::ranges::copy(step.product->reads(*operand), std::back_inserter(step.product_reads));
   const ops::LoopBody& body = *context_.bodies[id.value];
   step.draft = std::make_unique<Draft>(context_);
   step.draft->add_product(id, step.draft->make_loops(std::span(body.extents).first(body.outer()), 0));
   step.closed = !options_.fuse;
+  const std::vector<ValueId> reads = step.product_reads;
   add_step(std::move(step), reads, graph_.node(id).results);
 }
 

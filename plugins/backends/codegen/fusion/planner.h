@@ -40,6 +40,7 @@ struct PendingStep {
   std::size_t last = 0;          // the place of the node that it waits for
   bool needed = false;           // some step is after it
   bool closed = false;           // nothing may join
+  std::vector<ValueId> product_reads = {};  // what the product's operands load
 };
 
 class Lifetimes;

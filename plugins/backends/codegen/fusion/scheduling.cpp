@@ -125,8 +125,7 @@ std::vector<ValueId> Planner::reads_of(const PendingStep& step, const Draft* dra
   }
   std::vector<ValueId> reads;
   std::ranges::copy_if(draft->buffers(), std::back_inserter(reads), [&](ValueId v) { return !draft->member(v); });
-  if (!step.product) return reads;
-  for (const ProductOperand* operand : {&step.product->a, &step.product->b}) std::ranges::copy(step.product->reads(*operand), std::back_inserter(reads));
+  reads.insert(reads.end(), step.product_reads.begin(), step.product_reads.end());
   return reads;
 }
 
