@@ -128,57 +128,73 @@ def _is_state(state: torch.Tensor, x: torch.Tensor, w_hh: torch.Tensor) -> bool:
     return state.shape == (x.size(0), w_hh.size(1))
 
 
-def lstm_cell(input: torch.Tensor, hx: Any, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
-    hidden, cell = hx
-    if not _is_state(hidden, input, w_hh) or not _is_state(cell, input, w_hh):
-        return NotImplemented  # projections too
-    entry, forget, candidate, exit = (_linear(hidden, w_hh, b_hh) + _linear(input, w_ih, b_ih)).chunk(4, 1)
+def _lstm_step(of_state: torch.Tensor, of_input: torch.Tensor, hidden: torch.Tensor, cell: torch.Tensor) -> tuple:
+    entry, forget, candidate, exit = (of_state + of_input).chunk(4, 1)
     cell = forget.sigmoid() * cell + entry.sigmoid() * candidate.tanh()
     return exit.sigmoid() * cell.tanh(), cell
 
 
-def gru_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
+def _gru_step(of_state: torch.Tensor, of_input: torch.Tensor, hidden: torch.Tensor) -> tuple:
+    reset, update, candidate = of_input.chunk(3, 1)
+    reset_of_state, update_of_state, candidate_of_state = of_state.chunk(3, 1)
+    new = (candidate + (reset_of_state + reset).sigmoid() * candidate_of_state).tanh()
+    return ((hidden - new) * (update_of_state + update).sigmoid() + new,)
+
+
+def _tanh_step(of_state: torch.Tensor, of_input: torch.Tensor, hidden: torch.Tensor) -> tuple:
+    return ((of_state + of_input).tanh(),)
+
+
+def _relu_step(of_state: torch.Tensor, of_input: torch.Tensor, hidden: torch.Tensor) -> tuple:
+    return ((of_state + of_input).relu(),)
+
+
+def lstm_cell(input: torch.Tensor, hx: Any, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
+    hidden, cell = hx
+    if not _is_state(hidden, input, w_hh) or not _is_state(cell, input, w_hh):
+        return NotImplemented  # projections too
+    return _lstm_step(_linear(hidden, w_hh, b_hh), _linear(input, w_ih, b_ih), hidden, cell)
+
+
+def _cell(step: Any, input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None, b_hh: torch.Tensor | None) -> Any:
     if not _is_state(hx, input, w_hh):
         return NotImplemented
-    reset, update, candidate = _linear(input, w_ih, b_ih).chunk(3, 1)
-    reset_of_state, update_of_state, candidate_of_state = _linear(hx, w_hh, b_hh).chunk(3, 1)
-    new = (candidate + (reset_of_state + reset).sigmoid() * candidate_of_state).tanh()
-    return (hx - new) * (update_of_state + update).sigmoid() + new
+    return step(_linear(hx, w_hh, b_hh), _linear(input, w_ih, b_ih), hx)[0]
+
+
+def gru_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
+    return _cell(_gru_step, input, hx, w_ih, w_hh, b_ih, b_hh)
 
 
 def rnn_tanh_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
-    if not _is_state(hx, input, w_hh):
-        return NotImplemented
-    return (_linear(hx, w_hh, b_hh) + _linear(input, w_ih, b_ih)).tanh()
+    return _cell(_tanh_step, input, hx, w_ih, w_hh, b_ih, b_hh)
 
 
 def rnn_relu_cell(input: torch.Tensor, hx: torch.Tensor, w_ih: torch.Tensor, w_hh: torch.Tensor, b_ih: torch.Tensor | None = None, b_hh: torch.Tensor | None = None) -> Any:
-    if not _is_state(hx, input, w_hh):
-        return NotImplemented
-    return (_linear(hx, w_hh, b_hh) + _linear(input, w_ih, b_ih)).relu()
+    return _cell(_relu_step, input, hx, w_ih, w_hh, b_ih, b_hh)
 
 
 MOST_STEPS = 256  # of layers, directions and places together, that one graph holds
 
 
 def lstm(input: torch.Tensor, hx: Any, *settings: Any) -> Any:
-    return _layers(lstm_cell, input, tuple(hx), settings) if type(hx) in (tuple, list) else NotImplemented  # a packed sequence has its sizes there
+    return _layers(_lstm_step, input, tuple(hx), settings) if type(hx) in (tuple, list) else NotImplemented  # a packed sequence has its sizes there
 
 
 def gru(input: torch.Tensor, hx: Any, *settings: Any) -> Any:
-    return _layers(gru_cell, input, (hx,), settings)
+    return _layers(_gru_step, input, (hx,), settings)
 
 
 def rnn_tanh(input: torch.Tensor, hx: Any, *settings: Any) -> Any:
-    return _layers(rnn_tanh_cell, input, (hx,), settings)
+    return _layers(_tanh_step, input, (hx,), settings)
 
 
 def rnn_relu(input: torch.Tensor, hx: Any, *settings: Any) -> Any:
-    return _layers(rnn_relu_cell, input, (hx,), settings)
+    return _layers(_relu_step, input, (hx,), settings)
 
 
-def _layers(cell: Any, x: torch.Tensor, states: tuple, settings: tuple) -> Any:
-    """All layers and directions over a sequence, cell by cell."""
+def _layers(step: Any, x: torch.Tensor, states: tuple, settings: tuple) -> Any:
+    """All layers and directions over a sequence, step by step. What depends on the inputs alone is computed before, for all places at once."""
     if len(settings) != 7 or not isinstance(settings[0], (list, tuple)):
         return NotImplemented
     parameters, has_biases, layers, dropped, train, bidirectional, batch_first = settings
@@ -199,15 +215,17 @@ def _layers(cell: Any, x: torch.Tensor, states: tuple, settings: tuple) -> Any:
             at = layer * directions + direction
             own = parameters[at * each : (at + 1) * each]
             state = tuple([s[at] for s in states])
-            places = list(x.unbind(0))
+            w_ih, w_hh = own[:2]
+            b_ih, b_hh = own[2:] if has_biases else (None, None)
+            for one in state:
+                if one.shape != (x.size(1), w_hh.size(1)):
+                    return NotImplemented
+            places = list(_linear(x, w_ih, b_ih).unbind(0))
             if direction:
                 places.reverse()
             outputs = []
             for place in places:
-                made = cell(place, state if len(state) > 1 else state[0], *own)
-                if made is NotImplemented:
-                    return NotImplemented
-                state = made if len(state) > 1 else (made,)
+                state = step(_linear(state[0], w_hh, b_hh), place, *state)
                 outputs.append(state[0])
             if direction:
                 outputs.reverse()
