@@ -123,6 +123,20 @@ def a_norm_of_several_is_written(x, w):
     return y
 
 
+def what_a_mask_chooses_from_is_written(x, w):
+    y = x * 1
+    z = y.masked_select(torch.eye(4, dtype=torch.bool))
+    y.mul_(2)
+    return z.sin().sum()
+
+
+def queries_are_written(x, w):
+    q, k = x.reshape(1, 1, 4, 4) * 1, w.reshape(1, 1, 4, 4) * 2
+    y = torch.nn.functional.scaled_dot_product_attention(q, k, k)
+    q.mul_(2)
+    return y.sum()
+
+
 def places_are_written(x, w):
     values, places = (x * w).kthvalue(2, dim=1)
     places.add_(1)
@@ -139,7 +153,8 @@ def an_operand_of_two_results_is_written(x, w):
 REFUSED = [exp_is_written, softmax_is_written_through_a_view, an_operand_is_written, an_operand_of_a_product_is_written, a_part_of_an_operand_is_written,
            one_of_two_like_calls_keeps_what_is_written, a_parameter_is_written, a_turned_weight_is_written, an_index_is_written, a_mask_is_written, what_a_view_reads_is_written,
            what_is_multiplied_by_itself_is_written, what_is_multiplied_by_what_it_was_is_written, a_result_is_written_that_decides_the_gradient_by_itself,
-           what_is_picked_from_is_written, places_are_written, an_operand_of_two_results_is_written, a_norm_of_several_is_written]
+           what_is_picked_from_is_written, places_are_written, an_operand_of_two_results_is_written, a_norm_of_several_is_written,
+           what_a_mask_chooses_from_is_written, queries_are_written]
 
 
 # ---- what torch does not keep, or keeps a copy of

@@ -1,4 +1,5 @@
-"""What torch keeps of a call for its gradient, asked of torch: the call is made again on the meta device, and what was written since is written there."""
+"""What torch keeps of a call for its gradient, asked of torch: the call is made again on the meta device, or with zeros where that cannot say it, and what
+was written since is written there."""
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
 
 _MOST_ANSWERS = 4096
 _answers: dict[Hashable, bool | None] = {}
+_MOST_ELEMENTS = 1 << 20  # for which a call is made with zeros of the host
+_BY_DEVICE = {"scaled_dot_product_attention"}  # other kernels, which keep other things
 
 
 def operands(twins: Sequence[torch.Tensor], requires_grad: Sequence[bool]) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
@@ -32,11 +35,11 @@ def refuses(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
         question = (function, _kind_of(args, kinds), _kind_of(kwargs, kinds), tuple(kinds[id(tensor)] for tensor in written), tuple(results_written))
         hash(question)
     except (KeyError, TypeError):
-        return _asked(function, args, kwargs, leaves, written, results_written)
+        return _asked_anew(function, args, kwargs, leaves, written, results_written)
     if question not in _answers:
         if len(_answers) >= _MOST_ANSWERS:
             _answers.clear()
-        _answers[question] = _asked(function, args, kwargs, leaves, written, results_written)
+        _answers[question] = _asked_anew(function, args, kwargs, leaves, written, results_written)
     return _answers[question]
 
 
@@ -54,6 +57,44 @@ def _kind_of(value: Any, kinds: dict[int, int]) -> Hashable:
     if isinstance(value, (type(None), bool, int, float, complex, str, torch.dtype, torch.device, torch.layout, torch.memory_format)):
         return type(value), value
     raise TypeError(f"an argument of type {type(value).__name__}")
+
+
+def _asked_anew(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[torch.Tensor], written: Sequence[torch.Tensor],
+                results_written: Sequence[int]) -> bool | None:
+    of_host = _Zeros()
+    again = (of_host.instead(args), of_host.instead(kwargs), [of_host.instead(t) for t in written])
+    answer = None if getattr(function, "__name__", "") in _BY_DEVICE else _asked(function, args, kwargs, leaves, written, results_written)
+    if answer is not None or of_host.elements > _MOST_ELEMENTS:
+        return answer
+    return _asked(function, again[0], again[1], of_host.leaves, again[2], results_written)
+
+
+class _Zeros:
+    """Tensors of the host in the places of those of the meta device."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, torch.Tensor] = {}
+        self.leaves: list[torch.Tensor] = []
+        self.elements = 0
+
+    def instead(self, argument: Any) -> Any:
+        import torch
+
+        if isinstance(argument, dict):
+            return {name: self.instead(item) for name, item in argument.items()}
+        if type(argument) in (tuple, list):
+            return type(argument)([self.instead(item) for item in argument])
+        if not isinstance(argument, torch.Tensor):
+            return argument
+        if id(argument) not in self.made:
+            self.elements += argument.numel()
+            size = argument.shape if self.elements <= _MOST_ELEMENTS else (0,)
+            with torch.enable_grad():
+                leaf = torch.zeros(size, dtype=argument.dtype, requires_grad=argument.requires_grad)
+                self.made[id(argument)] = leaf.clone() if leaf.requires_grad else leaf
+            if leaf.requires_grad:
+                self.leaves.append(leaf)
+        return self.made[id(argument)]
 
 
 def _asked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[torch.Tensor], written: Sequence[torch.Tensor],
