@@ -243,3 +243,60 @@ def test_guards_show_tensors_by_their_kind():
     guards = guards_of_a_step([torch.nn.Parameter(torch.ones(2, 3))])
     assert any("<Parameter of torch.float32[2, 3]>" in guard for guard in guards)
     assert not any("tensor(" in guard for guard in guards)
+
+
+STEPS = {
+    "SGD": dict(lr=0.1, momentum=0.9), "Adam": {}, "AdamW": {}, "NAdam": {}, "RAdam": {}, "RAdam, decoupled": dict(weight_decay=0.1, decoupled_weight_decay=True),
+    "RAdam, decaying": dict(weight_decay=0.1, maximize=True), "ASGD": {}, "ASGD, averaging": dict(t0=3, weight_decay=0.1, lambd=0.1), "Rprop": {}, "RMSprop": dict(momentum=0.9, centered=True),
+    "Adagrad": {}, "Adadelta": {}, "Adamax": {}, "Adafactor": {},
+}
+
+
+@pytest.mark.parametrize("foreach", [True, False])
+@pytest.mark.parametrize("name", STEPS)
+def test_many_steps_are_one_graph(name, foreach):
+    """The first makes the optimizer's state; what depends on how many there were is computed in the graph."""
+    found = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 3, dtype=torch.float64), torch.nn.Tanh(), torch.nn.Linear(3, 2, dtype=torch.float64))
+        optimizer = getattr(torch.optim, name.split(",")[0])(net.parameters(), foreach=foreach, **STEPS[name])
+
+        def step(x, net=net, optimizer=optimizer):
+            optimizer.zero_grad()
+            net(x).square().mean().backward()
+            optimizer.step()
+
+        run = tenon.compile(step) if compiled else step
+        for _ in range(10):
+            run(torch.randn(5, 4, dtype=torch.float64))
+        found.append([list(net.parameters()), [list(state.values()) for state in optimizer.state.values()], [p._version for p in net.parameters()]])
+    torch.testing.assert_close(found[1], found[0])
+    stats = tenon.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_fallbacks"]) == (2, 0, 0)
+
+
+@pytest.mark.parametrize("settings", [
+    {}, {"use_buffers": True}, {"multi_avg_fn": torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)}, {"avg_fn": torch.optim.swa_utils.get_ema_avg_fn(0.9)},
+    {"multi_avg_fn": torch.optim.swa_utils.get_swa_multi_avg_fn()},
+], ids=["mean", "buffers", "lists", "each", "mean of lists"])
+def test_an_average_of_the_parameters(settings):
+    found = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        net = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+        optimizer, average = torch.optim.SGD(net.parameters(), 0.1), torch.optim.swa_utils.AveragedModel(net, **settings)
+
+        def step(x, net=net, optimizer=optimizer, average=average):
+            optimizer.zero_grad()
+            net(x).square().mean().backward()
+            optimizer.step()
+            average.update_parameters(net)
+
+        run = tenon.compile(step) if compiled else step
+        for _ in range(5):
+            run(torch.randn(5, 4))
+        found.append([list(average.parameters()), list(average.buffers())])
+    torch.testing.assert_close(found[1], found[0])
+    stats = tenon.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_fallbacks"]) == (2, 0, 1)  # the first call finds no gradients, and copies

@@ -1,4 +1,5 @@
 #include "python/builtins/answers.h"
+#include "python/builtins/checkpoints.h"
 #include "python/builtins/control.h"
 #include "python/builtins/gradients.h"
 
@@ -88,7 +89,12 @@ constexpr FunctionRule kRunBackward = {.handler = run_backward};
 constexpr FunctionRule kWalkBack = {.handler = walk_back};
 constexpr FunctionRule kTrackFunction = {.handler = track_function};
 constexpr FunctionRule kRegisterHook = {.handler = register_hook};
+constexpr FunctionRule kDifferentiableResults = {.handler = differentiable_results};
+constexpr FunctionRule kApplyOnTensors = {.handler = apply_on_tensors};
 constexpr FunctionRule kTrackHooks = {.handler = track_hooks};
+constexpr FunctionRule kEvaluateRegion = {.handler = evaluate_region};
+constexpr FunctionRule kEvaluateAgain = {.handler = evaluate_again};
+constexpr FunctionRule kLetThrough = {.handler = let_through_to_all_leaves};
 constexpr FunctionRule kMaybeStep = {.handler = maybe_step};
 constexpr FunctionRule kAssume = {.handler = assume};
 
@@ -101,6 +107,18 @@ constexpr FunctionRule kRememberLeaves = {.handler = remember_leaves};
 constexpr FunctionRule kLeaveToTorch = {.reason = kLeftToTorch};
 constexpr FunctionRule kTransform = {.reason = "a function transform of torch (vmap, jvp) is applied"};
 constexpr FunctionRule kControlOperator = {.reason = "a control operator of torch other than cond is called"};
+
+/// A step of an optimizer by the package's function of that name, or as it is written where that leaves it.
+std::optional<Ref> optimizer_step(Evaluator& evaluator, PyObject* function, Arguments arguments, const char* name) {
+  Ref step = checked(PyObject_GetAttrString(checked(imported("tenon._optimizer_steps")).get(), name));
+  Ref result = evaluator.call_now(step.get(), arguments);
+  return result.is(Py_NotImplemented) ? evaluator.functions().run(function, std::move(arguments)) : std::move(result);
+}
+constexpr FunctionRule kUpdateAverage = {.closure_handler = [](Evaluator& e, PyObject* f, Arguments a) { return optimizer_step(e, f, std::move(a), "update_average"); }};
+constexpr FunctionRule kRadamOfOne = {.closure_handler = [](Evaluator& e, PyObject* f, Arguments a) { return optimizer_step(e, f, std::move(a), "radam_of_one"); }};
+constexpr FunctionRule kRadamOfLists = {.closure_handler = [](Evaluator& e, PyObject* f, Arguments a) { return optimizer_step(e, f, std::move(a), "radam_of_lists"); }};
+constexpr FunctionRule kAsgdOfOne = {.closure_handler = [](Evaluator& e, PyObject* f, Arguments a) { return optimizer_step(e, f, std::move(a), "asgd_of_one"); }};
+constexpr FunctionRule kAsgdOfLists = {.closure_handler = [](Evaluator& e, PyObject* f, Arguments a) { return optimizer_step(e, f, std::move(a), "asgd_of_lists"); }};
 
 constexpr FunctionRule kLookUp = {.handler = look_up_operator};
 
@@ -164,7 +182,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 46> kNamed = {{
+constexpr std::array<Named, 56> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -181,15 +199,25 @@ constexpr std::array<Named, 46> kNamed = {{
     {"torch.autograd.function", "FunctionMeta.__init__", &kNumbersClass},
     {"torch.autograd.graph", "_engine_run_backward", &kRunBackward},
     {"tenon._torch_in_python", "walk", &kWalkBack},
-    {"tenon._torch_in_python", "track_function", &kTrackFunction},
-    {"tenon._torch_in_python", "track_hooks", &kTrackHooks},
+    {"tenon._torch_gradients", "differentiable_results", &kDifferentiableResults},
+    {"tenon._hooks", "track_function", &kTrackFunction},
+    {"tenon._hooks", "track_hooks", &kTrackHooks},
     {"tenon._torch_in_python", "assume", &kAssume},
+    {"tenon._checkpoint", "evaluate_region", &kEvaluateRegion},
+    {"tenon._checkpoint", "evaluate_again", &kEvaluateAgain},
+    {"tenon._checkpoint", "let_through_to_all_leaves", &kLetThrough},
     {"tenon._gradient_transforms", "forget_leaves", &kForgetLeaves},
     {"tenon._gradient_transforms", "leave_to_torch", &kLeaveToTorch},
     {"tenon._gradient_transforms", "remember_leaves", &kRememberLeaves},
     {"torch._tensor", "Tensor.register_hook", &kRegisterHook},
+    {"torch.utils.hooks", "BackwardHook._apply_on_tensors", &kApplyOnTensors},
     {"torch.amp.grad_scaler", "GradScaler._maybe_opt_step", &kMaybeStep},
     {"torch.utils._foreach_utils", "_group_tensors_by_device_and_dtype", &kGroupTensors},
+    {"torch.optim.swa_utils", "AveragedModel.update_parameters", &kUpdateAverage},
+    {"torch.optim.radam", "_single_tensor_radam", &kRadamOfOne},
+    {"torch.optim.radam", "_multi_tensor_radam", &kRadamOfLists},
+    {"torch.optim.asgd", "_single_tensor_asgd", &kAsgdOfOne},
+    {"torch.optim.asgd", "_multi_tensor_asgd", &kAsgdOfLists},
     {"torch._functorch.vmap", "vmap_impl", &kTransform},
     {"torch._functorch.eager_transforms", "grad_impl", &kGrad},
     {"torch._functorch.eager_transforms", "grad_and_value_impl", &kGradAndValue},

@@ -240,6 +240,8 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
     for (Ref& value : arguments.values) value = evaluator.hidden_calls().with_items_read(value.get());
     Arguments all = arguments;
     all.values.insert(all.values.begin(), Ref::borrow(self));
+    if (PyObject* method = compat::type_lookup(evaluator.visible_type(self), name.get()))
+      if (evaluator.recorder().differentiable(method, all.values) || evaluator.recorder().differentiable_by_library(method, all.values)) return evaluator.calls().record(method, std::move(all));
     evaluator.loops().require_few_pieces_of(callable, all);
     for (const Ref& value : arguments.values)
       if (evaluator.hidden_calls().holds_number(value.get()))

@@ -23,19 +23,22 @@ PyObject* item_of(Evaluator& evaluator, const Ref& gradient) {
   return gradient ? gradient.get() : Py_None;
 }
 
-/// (pairs of tensor and gradient, of functions the number, the outputs' gradients and the context)
+/// (pairs of tensor and gradient; of functions the number, the outputs' gradients and the context; of leaves, where one has hooks, the turn and whether it is that)
 Ref as_python(Evaluator& evaluator, const Recorder::Walked& walked) {
   Heap& heap = evaluator.heap();
   Ref pairs = checked(PyList_New(0)), functions = checked(PyList_New(0));
   for (const Recorder::Gradient& found : walked.gradients)
     checked(PyList_Append(pairs.get(), heap.born(checked(PyTuple_Pack(2, found.of.get(), item_of(evaluator, found.gradient)))).get()));
+  Ref turns = checked(PyList_New(0));
+  for (const Recorder::Gradient& found : walked.gradients)
+    if (found.turn) checked(PyList_Append(turns.get(), heap.born(checked(Py_BuildValue("OLO", found.of.get(), static_cast<long long>(*found.turn), found.hooked ? Py_True : Py_False))).get()));
   for (const Recorder::FunctionGradients& of : walked.functions) {
     Ref gradients = checked(PyList_New(0));
     for (const Ref& gradient : of.gradients) checked(PyList_Append(gradients.get(), item_of(evaluator, gradient)));
     Ref number = checked(PyLong_FromSize_t(of.function));
     checked(PyList_Append(functions.get(), heap.born(checked(PyTuple_Pack(3, number.get(), heap.born(gradients).get(), of.context.get()))).get()));
   }
-  return heap.born(checked(PyTuple_Pack(2, heap.born(pairs).get(), heap.born(functions).get())));
+  return heap.born(checked(PyTuple_Pack(3, heap.born(pairs).get(), heap.born(functions).get(), heap.born(turns).get())));
 }
 
 }  // namespace
@@ -61,16 +64,36 @@ std::optional<Ref> track_function(Evaluator& evaluator, Arguments arguments) {
   const std::vector<PyObject*> inputs = items_of(evaluator, arguments[1], held), outputs = items_of(evaluator, arguments[2], held),
                                saved = items_of(evaluator, arguments[3], held);
   evaluator.mark_position();
-  evaluator.recorder().apply_function(arguments[0], inputs, outputs, saved);
+  evaluator.recorder().apply_function(arguments[0], inputs, outputs, saved, arguments.values.size() > 4 && arguments[4] == Py_True);
   return Ref::borrow(Py_None);
 }
 
 std::optional<Ref> register_hook(Evaluator& evaluator, Arguments arguments) {
-  return call_in_python(evaluator, "register_hook", std::move(arguments), "a hook is put on a tensor that was there before the call");
+  return call_in_python(evaluator, "register_hook", std::move(arguments), "a hook is put on a tensor that was there before the call", "tenon._hooks");
+}
+
+std::optional<Ref> differentiable_results(Evaluator& evaluator, Arguments arguments) {
+  std::vector<Ref> held;
+  const std::vector<PyObject*> items = items_of(evaluator, arguments[1], held);
+  Ref args = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
+  for (std::size_t at = 0; at < items.size(); ++at) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(at), Py_NewRef(items[at]));
+  Heap& heap = evaluator.heap();
+  heap.expose(args.get());
+  const Ref seen = heap.substitute(args.get()), named = heap.substitute(arguments[2]);
+  const auto found = evaluator.recorder().differentiable_results(arguments[0], seen.get(), named.get());
+  if (!found) return Ref::borrow(Py_None);
+  Ref flags = checked(PyTuple_New(static_cast<Py_ssize_t>(found->size())));
+  for (std::size_t at = 0; at < found->size(); ++at) PyTuple_SET_ITEM(flags.get(), static_cast<Py_ssize_t>(at), Py_NewRef((*found)[at] ? Py_True : Py_False));
+  return heap.born(flags);
+}
+
+std::optional<Ref> apply_on_tensors(Evaluator& evaluator, Arguments arguments) {
+  return call_in_python(evaluator, "apply_on_tensors", std::move(arguments), "a module with backward hooks gives or takes nothing that requires grad", "tenon._hooks");
 }
 
 std::optional<Ref> track_hooks(Evaluator& evaluator, Arguments arguments) {
-  evaluator.recorder().hook(arguments[0], arguments[1]);
+  std::vector<Ref> held;
+  evaluator.recorder().hook(arguments[0], items_of(evaluator, arguments[1], held), arguments.values.size() > 2 && arguments[2] == Py_True);
   return Ref::borrow(Py_None);
 }
 

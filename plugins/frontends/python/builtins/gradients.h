@@ -18,7 +18,11 @@ std::optional<Ref> walk_back(Evaluator& evaluator, Arguments arguments);
 /// tenon._torch_in_python.track_function: a torch.autograd.Function that was applied.
 std::optional<Ref> track_function(Evaluator& evaluator, Arguments arguments);
 
-/// torch.Tensor.register_hook, and tenon._torch_in_python.track_hooks.
+/// tenon._torch_gradients.differentiable_results.
+std::optional<Ref> differentiable_results(Evaluator& evaluator, Arguments arguments);
+/// torch.utils.hooks.BackwardHook._apply_on_tensors: what is before and behind a module with backward hooks.
+std::optional<Ref> apply_on_tensors(Evaluator& evaluator, Arguments arguments);
+/// torch.Tensor.register_hook, and tenon._hooks.track_hooks.
 std::optional<Ref> register_hook(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> track_hooks(Evaluator& evaluator, Arguments arguments);
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "python/builtins/answers.h"
+#include "python/builtins/checkpoints.h"
 #include "python/builtins/handlers.h"
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
@@ -167,6 +168,7 @@ std::optional<Ref> call_past_disabling(Evaluator& evaluator, PyObject* function,
   PyObject* inner = free_variable(function, checked(PyUnicode_InternFromString("fn")).get());
   PyObject* module = inner && PyFunction_Check(inner) ? PyFunction_GetModule(inner) : nullptr;
   const char* name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : nullptr;
+  if (name != nullptr && is_checkpoint(inner)) return checkpoint(evaluator, std::move(arguments));
   if (name == nullptr || !std::string_view(name).starts_with("torch.optim.")) {
     PyErr_Clear();
     throw GraphBreak(kKeptFromCompilers);

@@ -39,6 +39,15 @@ std::optional<Ref> place_in_autograd(Heap& heap, Recorder& recorder, PyObject* s
   return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());
 }
 
+/// The hooks that the program has put on a leaf: of an input those of the real tensor, guarded.
+std::optional<Ref> hooks_of_leaf(Heap& heap, Recorder& recorder, PyObject* stand_in, PyObject* name) {
+  if (!recorder.keeps_gradient(stand_in)) return std::nullopt;
+  PyObject* real = heap.real_of(stand_in);
+  if (real == nullptr) return Ref::borrow(Py_None);
+  Ref value = checked(PyObject_GetAttr(real, name));
+  return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());
+}
+
 }  // namespace
 
 bool Attributes::names_gradient(PyObject* name) { return is_called(name, "grad"); }
@@ -58,6 +67,7 @@ std::optional<Ref> Attributes::of_autograd(PyObject* stand_in, PyObject* name) {
   }
   if (is_called(name, "grad_fn") && recorder_.has_history(stand_in)) throw Unbuildable(stand_in, "the program reads a node of the autograd graph");
   if (is_called(name, "grad_fn") || is_called(name, "is_leaf")) return place_in_autograd(heap_, recorder_, stand_in, name);
+  if (is_called(name, "_backward_hooks") || is_called(name, "_post_accumulate_grad_hooks")) return hooks_of_leaf(heap_, recorder_, stand_in, name);
   return std::nullopt;
 }
 

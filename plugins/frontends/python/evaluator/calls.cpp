@@ -127,6 +127,11 @@ Ref Calls::call_recorder(PyObject* callable, const Arguments& arguments) {
 Ref Calls::record(PyObject* callable, Arguments arguments) {
   if (Ref function = recorder_.differentiable(callable, arguments.values))
     if (Ref result = core_.call_now(function.get(), arguments); !result.is(Py_NotImplemented)) return result;
+  if (Ref function = recorder_.differentiable_by_library(callable, arguments.values)) {
+    Arguments given = arguments;
+    given.values.insert(given.values.begin(), Ref::borrow(callable));
+    if (Ref result = core_.call_now(function.get(), std::move(given)); !result.is(Py_NotImplemented)) return result;
+  }
   return call_recorder(callable, arguments);
 }
 

@@ -27,7 +27,7 @@ struct Row {
 };
 
 // As torch 2.13 has it in its list of derivatives.
-constexpr std::string_view kByNone = " floor_divide floor_divide_ __floordiv__ __ifloordiv__ __rfloordiv__ heaviside heaviside_ __rmod__ acosh_ asinh_ atanh_ arccosh_ arcsinh_ arctanh_ ";
+constexpr std::string_view kByNone = " floor_divide floor_divide_ __floordiv__ __ifloordiv__ __rfloordiv__ heaviside heaviside_ __rmod__ acosh_ asinh_ atanh_ arccosh_ arcsinh_ arctanh_ unique _unique _unique2 unique_dim unique_consecutive ";
 constexpr Row kNotBy[] = {
     {" torch.batch_norm torch.native_batch_norm torch.instance_norm ", {3, "running_mean"}},
     {" torch.batch_norm torch.native_batch_norm torch.instance_norm ", {4, "running_var"}},

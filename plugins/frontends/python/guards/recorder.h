@@ -129,6 +129,11 @@ class Recorder {
   /// The Python function that does what a call would be recorded as, where that has a gradient and the recorded call has none; else empty. It gives
   /// NotImplemented for a call that it leaves to the recorder.
   virtual Ref differentiable(PyObject*, std::span<const Ref>) { return {}; }
+  /// The Python function to which a call that only the library differentiates is given, with the callable as its first argument; else empty. It gives
+  /// NotImplemented like that one.
+  virtual Ref differentiable_by_library(PyObject*, std::span<const Ref>) { return {}; }
+  /// Of what such a call gives (tuples of tensors in their order), which the library would differentiate; none where it cannot say.
+  virtual std::optional<std::vector<bool>> differentiable_results(PyObject*, PyObject*, PyObject*) { return std::nullopt; }
 
   /// How a function makes views that are pieces of its first argument.
   enum class Pieces : std::uint8_t {
@@ -163,7 +168,9 @@ class Recorder {
     bool may_miss = false;        // not all that is asked for must be on the way
   };
   struct Gradient {
-    Ref of, gradient;  // no gradient where the walk does not come to it
+    Ref of, gradient;                 // no gradient where the walk does not come to it
+    std::optional<std::int64_t> turn; // of a leaf, where the program has put hooks on one: the library comes to those with higher numbers first
+    bool hooked = false;
   };
   /// A function of which the program itself says how gradients flow through it, in the order in which these were applied, and the gradients of its
   /// outputs; no gradient where the walk does not come to one.
@@ -180,9 +187,10 @@ class Recorder {
   virtual Walked walk(const GradientWalk&, GuardSet&) { throw GraphBreak("gradients are computed"); }
   /// Goes on behind a function: from its inputs, with what the program gives as their gradients (`from` is not looked at).
   virtual Walked walk_behind(std::size_t, const GradientWalk&, GuardSet&) { throw GraphBreak("gradients are computed"); }
-  /// Makes outputs of the program's those of such a function of inputs. `saved`: what is read to give its gradients.
-  virtual void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) {
-    (void)context, (void)inputs, (void)outputs, (void)saved;
+  /// Makes outputs of the program's those of such a function of inputs. `saved`: what is read to give its gradients. `views`: the library gives views of the
+  /// inputs, to which it refuses writes.
+  virtual void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved, bool views) {
+    (void)context, (void)inputs, (void)outputs, (void)saved, (void)views;
     throw GraphBreak("a function with a gradient of its own is applied");
   }
 
@@ -192,11 +200,32 @@ class Recorder {
   /// Undoes that, for them and for what was computed from them before.
   virtual void remember_leaves(std::span<PyObject* const>) { throw GraphBreak("gradients are computed"); }
 
-  /// Has walks that come to a tensor of the graph ask the program, as of a function whose only input and output it is.
-  virtual void hook(PyObject* context, PyObject* tensor) {
-    (void)context, (void)tensor;
+  /// Has walks that come to tensors of the graph ask the program, as of a function whose only inputs and outputs they are.
+  /// `retains`: they have a `.grad` from then on, which the program writes.
+  virtual void hook(PyObject* context, std::span<PyObject* const> tensors, bool retains) {
+    (void)context, (void)tensors, (void)retains;
     throw GraphBreak("a hook is put on a tensor");
   }
+  /// Has walks break the graph that come to these tensors, where they do not add to the `.grad` of all leaves. False where the program has put hooks on
+  /// leaves: the library calls these in a walk of its own for the tensors.
+  virtual bool let_through_to_all_leaves(std::span<PyObject* const>, GuardSet&) { throw GraphBreak("gradients are computed"); }
+
+  /// A place in the recording, and what a part of the program has done since besides computing.
+  struct Progress {
+    std::size_t tensors = 0, writes = 0, draws = 0, functions = 0;
+  };
+  struct Deeds {
+    bool writes = false;           // to tensors that are older
+    bool writes_given = false;     // to tensors that it was given
+    bool kept_since = false;       // the library has kept something for gradients at the last such write, or after it
+    bool draws = false, draws_of_another_library = false;
+    bool functions = false;        // of which the program says how gradients flow through them
+  };
+  virtual Progress progress() const { return {}; }
+  virtual Deeds deeds_since(const Progress&, std::span<PyObject* const> given) const { return (void)given, Deeds(); }
+  /// From here on calls give the random numbers that those from a place on gave, until the end.
+  virtual void draw_again_from(const Progress&) { throw GraphBreak("random numbers are drawn again"); }
+  virtual void end_drawing_again() {}
   /// Whether a tensor has a `.grad` that the program may read and write: it was there before, or is a leaf of the library's autograd graph.
   virtual bool keeps_gradient(PyObject*) { return false; }
   /// Whether a run may end in what was recorded so far, and the call be repeated as plain Python.

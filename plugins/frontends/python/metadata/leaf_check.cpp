@@ -38,6 +38,13 @@ bool is_free(void* meta) {
   return !is_accumulator_alive(meta) || !has_hooks(field<void*>(meta, g_layout.accumulator));
 }
 
+/// Whether Python shows hooks by that name. Each kind of them is one object in C++.
+bool shows_hooks(PyObject* tensor, const char* name) noexcept {
+  Ref hooks = Ref::steal(PyObject_GetAttrString(tensor, name));
+  PyErr_Clear();
+  return hooks && !hooks.is(Py_None);
+}
+
 void* meta_of(PyObject* tensor) { return layout::autograd_meta(layout::impl(tensor)); }
 
 /// Whether torch keeps hooks where the layout that is set says, asked of tensors that have each kind.
@@ -90,5 +97,14 @@ bool LeafCheck::pin(PyObject* tensor, Pins& pins) const {
 }
 
 std::string LeafCheck::found(PyObject* tensor) const { return holds(tensor) ? "a leaf without hooks" : "a tensor with hooks, or that was computed"; }
+
+bool HookedLeafCheck::holds(PyObject* tensor) const noexcept {
+  void* meta = meta_of(tensor);
+  if (!meta || field<void*>(meta, g_layout.node)) return false;
+  const auto before = (field<char*>(meta, g_layout.hooks + sizeof(void*)) - field<char*>(meta, g_layout.hooks)) / static_cast<std::ptrdiff_t>(sizeof(void*));
+  if (before != (shows_hooks(tensor, "_backward_hooks") ? 1 : 0)) return false;
+  if ((field<void*>(meta, g_layout.hook_after) != nullptr) != shows_hooks(tensor, "_post_accumulate_grad_hooks")) return false;
+  return !is_accumulator_alive(meta) || !has_hooks(field<void*>(meta, g_layout.accumulator));
+}
 
 }  // namespace tenon::python

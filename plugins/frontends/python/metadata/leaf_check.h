@@ -17,4 +17,12 @@ class LeafCheck final : public ValueCheck {
   std::string found(PyObject* tensor) const override;
 };
 
+/// A leaf whose hooks are those that Python shows: `_backward_hooks` and `_post_accumulate_grad_hooks`.
+class HookedLeafCheck final : public ValueCheck {
+ public:
+  bool holds(PyObject* tensor) const noexcept override;
+  std::string expected() const override { return "a leaf with hooks of Python alone"; }
+  std::string found(PyObject* tensor) const override { return holds(tensor) ? expected() : "a tensor with other hooks, or that was computed"; }
+};
+
 }  // namespace tenon::python

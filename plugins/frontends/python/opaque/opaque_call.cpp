@@ -28,6 +28,7 @@ bool is_plain(PyObject* object) {
   if (object == Py_None || object == Py_Ellipsis || PyBool_Check(object) || PyLong_CheckExact(object) || PyFloat_CheckExact(object) ||
       PyComplex_CheckExact(object) || PyUnicode_CheckExact(object) || PyBytes_CheckExact(object))
     return true;
+  if (PyCFunction_Check(object) || Py_TYPE(object) == &PyMethodDescr_Type) return true;
   if (PyArray_DescrCheck(object) || PyArray_IsScalar(object, Generic)) return true;
   if (PyType_Check(object)) return true;
   if (PySlice_Check(object)) {

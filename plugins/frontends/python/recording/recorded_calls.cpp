@@ -75,7 +75,7 @@ Ref RecordedCalls::record_as_is(PyObject* callable, const ForeignFunction& funct
   results_.settle_gaps_for(function, kwargs, first_node, operands);
   if (!tracks) return result;
   history_.expand_from(first_node);
-  const auto unread = first < stand_ins_.size() ? history_.unread(operands, first, first_node) : std::vector<Index>();
+  const auto unread = first < stand_ins_.size() && !function.writes ? history_.unread(operands, first, first_node) : std::vector<Index>();
   if (!unread.empty() && twins_.have_gradient(callable, function, unread, args, kwargs).value_or(false))
     history_.go_on_through(unread, first);
   history_.note_call({Ref::borrow(callable), Ref::borrow(args), kwargs ? Ref::borrow(kwargs) : Ref(), result, before, !function.has(Trait::keeps_no_operand)}, first, first_node);

@@ -74,6 +74,18 @@ std::vector<rewrite::Seed> RecordedGradients::seeds_of(const Recorder::GradientW
   return seeds;
 }
 
+/// Whether the program has put hooks on a leaf to which gradients flow. Guarded.
+bool RecordedGradients::guard_leaf(Index leaf, PyObject* tensor, GuardSet& guards) {
+  const auto free = std::make_shared<LeafCheck>();
+  const auto hooked = std::make_shared<HookedLeafCheck>();
+  const bool is_free = LeafCheck::is_possible() && free->holds(tensor);
+  if (!LeafCheck::is_possible() || (!is_free && !hooked->holds(tensor)))
+    throw GraphBreak("gradients flow to a tensor with hooks of its node, or that was computed before the graph began");
+  if (is_free) guards.add_value_check(stand_ins_[leaf].source, free);
+  else guards.add_value_check(stand_ins_[leaf].source, hooked);
+  return !is_free;
+}
+
 /// What is on the way from the ends. All leaves there, or what was asked for.
 std::vector<RecordedGradients::Wanted> RecordedGradients::wanted_of(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, GuardSet& guards) {
   std::vector<Wanted> wanted;
@@ -103,10 +115,8 @@ std::vector<RecordedGradients::Wanted> RecordedGradients::wanted_of(const Record
   for (Index leaf : leaves()) {
     const auto input = stand_ins_[leaf].input;
     if (!input || std::ranges::none_of(history_.values_of_leaf(leaf), is_read)) continue;
-    const auto check = std::make_shared<LeafCheck>();
-    if (!LeafCheck::is_possible() || !check->holds(inputs_.object(*input)))
-      throw GraphBreak("gradients flow to a tensor with hooks, or that was computed before the graph began");
-    guards.add_value_check(stand_ins_[leaf].source, check);
+    const bool hooked = guard_leaf(leaf, inputs_.object(*input), guards);
+    for (Wanted& w : wanted) w.hooked |= hooked && w.tensor == leaf;
   }
   return wanted;
 }
@@ -118,6 +128,24 @@ void RecordedGradients::require_not_spent(std::span<const rewrite::Seed> seeds, 
   for (std::size_t f : spent_.functions)
     for (ir::ValueId root : history_.functions()[f].roots)
       if (std::ranges::any_of(ends, [&](ir::ValueId end) { return history_.is_on(end, root); })) throw GraphBreak("gradients are computed a second time through what was let go");
+}
+
+/// What torch does at such tensors is a walk of its own, to all leaves and without gradients of gradients; others it refuses.
+void RecordedGradients::require_not_through_to_all_leaves(std::span<const rewrite::Seed> seeds) const {
+  for (Index index : history_.through_to_all_leaves())
+    for (const rewrite::Seed& seed : seeds)
+      if (history_.is_on(seed.of, core_.present.of(index))) throw Unbuildable(stand_ins_[index].object.get(), "gradients of some tensors are computed through a reentrant checkpoint");
+}
+
+bool RecordedGradients::guard_leaves_without_hooks(GuardSet& guards) {
+  for (Index leaf : leaves()) {
+    const auto input = stand_ins_[leaf].input;
+    if (!input || !checked(PyObject_GetAttrString(inputs_.object(*input), "is_leaf")).is(Py_True)) continue;
+    const auto check = std::make_shared<LeafCheck>();
+    if (!LeafCheck::is_possible() || !check->holds(inputs_.object(*input))) return false;
+    guards.add_value_check(stand_ins_[leaf].source, check);
+  }
+  return true;
 }
 
 std::vector<std::optional<ir::ValueId>> RecordedGradients::differentiate(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds,
@@ -200,8 +228,10 @@ Recorder::Walked RecordedGradients::walk_behind(std::size_t function, const Reco
 
 Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> seeds, const Recorder::GradientWalk& walk, std::span<PyObject* const> from, GuardSet& guards) {
   const std::size_t first_node = graph_.nodes().size();
+  if (!walk.to.empty() || walk.creates_graph) require_not_through_to_all_leaves(seeds);
   std::vector<Wanted> wanted = wanted_of(walk, seeds, guards);
   const std::size_t tensors_wanted = wanted.size();
+  const bool any_hooked = std::ranges::any_of(wanted, &Wanted::hooked);
   for (const History::AppliedFunction& function : history_.functions())
     for (std::size_t k = 0; k < function.outputs.size(); ++k) wanted.push_back({function.outputs[k], {function.roots[k]}});
   std::vector<ir::ValueId> values;
@@ -223,7 +253,8 @@ Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> see
   };
   for (std::size_t i = 0; i < tensors_wanted; ++i) {
     Ref gradient = next(wanted[i], wanted[i].reached);
-    walked.gradients.push_back({stand_ins_[wanted[i].tensor].object, std::move(gradient)});
+    const auto turn = any_hooked ? std::optional(history_.turn_of_leaf(wanted[i].tensor)) : std::nullopt;
+    walked.gradients.push_back({stand_ins_[wanted[i].tensor].object, std::move(gradient), turn, wanted[i].hooked});
   }
   std::size_t at = tensors_wanted;
   for (std::size_t f = 0; f < history_.functions().size(); ++f) {
@@ -239,14 +270,14 @@ Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> see
   return walked;
 }
 
-void RecordedGradients::apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) {
+void RecordedGradients::apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved, bool views) {
   History::AppliedFunction function;
   function.context = Ref::borrow(context);
   function.inputs = stand_ins_.require(inputs);
   function.outputs = stand_ins_.require(outputs);
   for (PyObject* tensor : saved)
     if (const auto index = stand_ins_.find(tensor)) function.saved.emplace_back(*index, 0);
-  history_.apply(std::move(function));
+  history_.apply(std::move(function), views);
 }
 
 void RecordedGradients::require_kept_unwritten(ir::ValueId value) const {
@@ -262,7 +293,7 @@ std::optional<RecordedGradients::Index> RecordedGradients::unwalked_function(ir:
 
 bool RecordedGradients::keeps_gradient(PyObject* tensor) const {
   const auto index = stand_ins_.find(tensor);
-  return index && stand_ins_[*index].kind == TensorKind::torch && (stand_ins_[*index].input || stand_ins_[*index].leaf);
+  return index && stand_ins_[*index].kind == TensorKind::torch && (stand_ins_[*index].input || stand_ins_[*index].leaf || history_.retains_gradient(*index));
 }
 
 bool RecordedGradients::may_be_gradient(PyObject* tensor, PyObject* value) const {

@@ -22,7 +22,9 @@ class RecordedGradients {
 
   Recorder::Walked walk(const Recorder::GradientWalk& walk, GuardSet& guards);
   Recorder::Walked walk_behind(std::size_t function, const Recorder::GradientWalk& walk, GuardSet& guards);
-  void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved);
+  void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved, bool views);
+  /// Whether the program has put no hooks on the leaves so far. Guarded.
+  bool guard_leaves_without_hooks(GuardSet& guards);
   bool may_be_gradient(PyObject* tensor, PyObject* value) const;
   /// The inputs of the graph of which torch would keep nothing for the gradients of what was recorded.
   std::vector<std::uint32_t> loose_inputs() const { return any_ ? std::vector<std::uint32_t>() : history_.loose_inputs(); }
@@ -30,6 +32,8 @@ class RecordedGradients {
   bool any() const { return any_; }
   /// Whether a tensor has a `.grad` of its own: one that was there before, or a leaf.
   bool keeps_gradient(PyObject* tensor) const;
+  /// Whether the program has asked that it have one.
+  bool retains_gradient(Index index) const { return history_.retains_gradient(index); }
   /// Whether it is a leaf, or a copy in place of one, that only what is evaluated for torch may see.
   bool is_forgotten(Index index) const { return history_.is_forgotten(index); }
   /// Whether the gradients of a value, which are still to come, are by what the graph itself has made leaves of.
@@ -48,14 +52,17 @@ class RecordedGradients {
     Index tensor = 0;
     std::vector<ir::ValueId> values;  // those that torch takes for it
     bool reached = false;
+    bool hooked = false;
   };
   std::vector<rewrite::Seed> seeds_of(const Recorder::GradientWalk& walk);
   ir::ValueId adjoint(PyObject* gradient, ir::ValueId of, bool tracked);
   Recorder::Walked walk_from(std::span<const rewrite::Seed> seeds, const Recorder::GradientWalk& walk, std::span<PyObject* const> from, GuardSet& guards);
   std::vector<Wanted> wanted_of(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, GuardSet& guards);
+  bool guard_leaf(Index leaf, PyObject* tensor, GuardSet& guards);
   bool is_spent_function(std::size_t function) const { return spent_.functions.contains(function) || walked_.functions.contains(function); }
   std::vector<Index> leaves() const;
   std::vector<ir::ValueId> tracked_values() const;
+  void require_not_through_to_all_leaves(std::span<const rewrite::Seed> seeds) const;
   void require_not_spent(std::span<const rewrite::Seed> seeds, std::span<const ir::ValueId> wanted) const;
   std::vector<std::optional<ir::ValueId>> differentiate(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, std::span<const ir::ValueId> wanted);
   ir::ValueId of_kind(std::span<const std::optional<ir::ValueId>> parts, const Wanted& wanted);

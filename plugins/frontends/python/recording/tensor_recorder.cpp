@@ -123,9 +123,8 @@ PyObject* TensorRecorder::written_in_python(PyObject* callable) {
   return function && PyFunction_Check(function.get()) ? function.get() : nullptr;  // which the callable keeps
 }
 
-Ref TensorRecorder::differentiable(PyObject* callable, std::span<const Ref> arguments) {
-  const ForeignFunction& function = foreign_function(callable);
-  if (!function.has(Trait::has_gradient_in_python)) return {};
+/// Whether torch would record a call of real numbers with these arguments.
+bool TensorRecorder::tracks_reals(std::span<const Ref> arguments) const {
   std::vector<StandIns::Index> operands;
   const auto note = [&](PyObject* object) {
     if (const auto index = core_.stand_ins.find(object)) operands.push_back(*index);
@@ -142,8 +141,29 @@ Ref TensorRecorder::differentiable(PyObject* callable, std::span<const Ref> argu
   }
   const auto is_followed = [&](StandIns::Index index) { return !is_complex(core_.stand_ins[index].dtype); };
   const bool tracks = history_.tracks(operands) || (parameters && torch_state().value_or(core_.state).grad_enabled());
-  if (!tracks || !std::ranges::all_of(operands, is_followed)) return {};
+  return tracks && std::ranges::all_of(operands, is_followed);
+}
+
+Ref TensorRecorder::differentiable(PyObject* callable, std::span<const Ref> arguments) {
+  const ForeignFunction& function = foreign_function(callable);
+  if (function.has(Trait::retains_gradient) && !arguments.empty() && history_.wanted() && history_.has_node(arguments.front().get()))
+    return checked(PyObject_GetAttrString(checked(imported("tenon._hooks")).get(), "retain_grad"));
+  if (!function.has(Trait::has_gradient_in_python) || !tracks_reals(arguments)) return {};
   return checked(PyObject_GetAttrString(checked(imported("tenon._differentiable")).get(), std::string(function.last_word()).c_str()));
+}
+
+Ref TensorRecorder::differentiable_by_library(PyObject* callable, std::span<const Ref> arguments) {
+  const ForeignFunction& function = foreign_function(callable);
+  const bool in_c = PyCFunction_Check(callable) || Py_TYPE(callable) == &PyMethodDescr_Type;
+  if (function.kind != CallClass::missing || function.flavour != ops::Flavour::torch || !in_c || function.operator_object || function.writes || function.reshapes) return {};
+  if (core_.in_branch() || torch_state().value_or(core_.state).autocast() || !tracks_reals(arguments)) return {};
+  const Purity& purity = purity_of(callable, function);
+  if (!purity.known || purity.writes || purity.writes_several || purity.undeclared || purity.random || purity.foreign) return {};
+  return checked(PyObject_GetAttrString(checked(imported("tenon._torch_gradients")).get(), "call"));
+}
+
+std::optional<std::vector<bool>> TensorRecorder::differentiable_results(PyObject* callable, PyObject* args, PyObject* kwargs) {
+  return OpaqueTwins(core_, known_).with_gradient(callable, foreign_function(callable), core_.stand_ins.among(args, kwargs), args, kwargs);
 }
 
 Recorder::Pieces TensorRecorder::pieces_of(PyObject* callable) {
@@ -232,6 +252,23 @@ Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyOb
 void TensorRecorder::enter_error_state(PyObject* modes) {
   if (core_.in_branch()) throw GraphBreak("np.errstate in a branch of a control op");
   core_.error_handlings.enter(core_.graph, modes);
+}
+
+Recorder::Deeds TensorRecorder::deeds_since(const Progress& place, std::span<PyObject* const> given) const {
+  Deeds deeds;
+  std::vector<StandIns::Index> memory;
+  for (StandIns::Index index : core_.stand_ins.require(given)) memory.push_back(core_.stand_ins.owner(index));
+  const auto written = core_.stand_ins.written();
+  for (std::size_t at = place.writes; at < written.size(); ++at) {
+    if (written[at] >= place.tensors && !core_.stand_ins[written[at]].input) continue;
+    deeds.writes = true;
+    deeds.writes_given |= std::ranges::find(memory, written[at]) != memory.end();
+    deeds.kept_since = history_.writes_before_kept() > at;
+  }
+  deeds.draws = core_.draws.size() > place.draws;
+  deeds.functions = history_.functions().size() > place.functions;
+  deeds.draws_of_another_library = !core_.draws.all_of_torch(place.draws);
+  return deeds;
 }
 
 }  // namespace tenon::python

@@ -51,6 +51,8 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool operates_on_any(PyObject* stand_in) const override { return Py_TYPE(stand_in) == array_stand_in_type(); }
   PyObject* written_in_python(PyObject* callable) override;
   Ref differentiable(PyObject* callable, std::span<const Ref> arguments) override;
+  Ref differentiable_by_library(PyObject* callable, std::span<const Ref> arguments) override;
+  std::optional<std::vector<bool>> differentiable_results(PyObject* callable, PyObject* args, PyObject* kwargs) override;
   Pieces pieces_of(PyObject* callable) override;
 
   // inputs
@@ -94,14 +96,23 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool assume(PyObject* stand_in, bool truth) override { return assumptions_.assume(stand_in, truth); }
   Walked walk(const GradientWalk& walk, GuardSet& guards) override { return gradients_.walk(walk, guards); }
   Walked walk_behind(std::size_t function, const GradientWalk& walk, GuardSet& guards) override { return gradients_.walk_behind(function, walk, guards); }
-  void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) override {
-    gradients_.apply_function(context, inputs, outputs, saved);
+  void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved,
+                      bool views) override {
+    gradients_.apply_function(context, inputs, outputs, saved, views);
   }
   void forget_leaves(std::span<PyObject* const> leaves, std::span<PyObject* const> others) override {
     history_.forget(core_.stand_ins.require(leaves), core_.stand_ins.require(others));
   }
   void remember_leaves(std::span<PyObject* const> leaves) override { history_.remember(core_.stand_ins.require(leaves)); }
-  void hook(PyObject* context, PyObject* tensor) override { history_.hook(Ref::borrow(context), core_.stand_ins.require(tensor)); }
+  void hook(PyObject* context, std::span<PyObject* const> tensors, bool retains) override { history_.hook(Ref::borrow(context), core_.stand_ins.require(tensors), retains); }
+  bool let_through_to_all_leaves(std::span<PyObject* const> tensors, GuardSet& guards) override {
+    history_.let_through_to_all_leaves(core_.stand_ins.require(tensors));
+    return gradients_.guard_leaves_without_hooks(guards);
+  }
+  Progress progress() const override { return {core_.stand_ins.size(), core_.stand_ins.written().size(), core_.draws.size(), history_.functions().size()}; }
+  Deeds deeds_since(const Progress& place, std::span<PyObject* const> given) const override;
+  void draw_again_from(const Progress& place) override { core_.draws.begin_again(place.draws); }
+  void end_drawing_again() override { core_.draws.end_again(); }
   bool keeps_gradient(PyObject* tensor) override { return gradients_.keeps_gradient(tensor); }
   bool may_end_early() override { return !assumptions_.empty() || core_.any_may_raise(); }
   bool may_be_gradient(PyObject* tensor, PyObject* value) override { return gradients_.may_be_gradient(tensor, value); }
@@ -123,6 +134,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
 
  private:
   Ref leaf(PyObject* callable, PyObject* args, PyObject* kwargs);
+  bool tracks_reals(std::span<const Ref> arguments) const;
 
   RecordedGraph core_;
   RecordedInputs inputs_;

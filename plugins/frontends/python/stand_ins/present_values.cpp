@@ -38,7 +38,7 @@ void PresentValues::write_into(StandIns::Index index, ir::ValueId value) {
     }
     write_into(*viewed, whole);
   } else {
-    ++stand_ins_.storage_of(index).version;
+    stand_ins_.note_written(index);
   }
   stand_ins_[index].value = value;
   stand_ins_[index].version = stand_ins_.storage_of(index).version;

@@ -131,6 +131,11 @@ StandIns::Index StandIns::root(Index index) const {
   return index;
 }
 
+void StandIns::note_written(Index owner) {
+  ++storage_of(owner).version;
+  written_.push_back(owner);
+}
+
 void StandIns::count_write(Index index) {
   if (stand_ins_[index].counts_apart) return;
   StandIn& seen = stand_ins_[root(index)];

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -96,6 +97,10 @@ class StandIns {
   Index root(Index index) const;
   /// Counts an operation that wrote, in the version that torch counts it in.
   void count_write(Index index);
+  /// The memory of its own that this one made has other elements from now on.
+  void note_written(Index owner);
+  /// What made the memory that was written, write by write.
+  std::span<const Index> written() const { return written_; }
 
   std::optional<Index> find(PyObject* object) const;
   /// Throws GraphBreak for the stand-in of another capture.
@@ -134,6 +139,7 @@ class StandIns {
 
   std::vector<StandIn> stand_ins_;
   std::vector<Storage> storages_;
+  std::vector<Index> written_;
   std::unordered_map<PyObject*, Index> by_object_;
   std::unordered_map<PyObject*, Index> by_twin_;
 };

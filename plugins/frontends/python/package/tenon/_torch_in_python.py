@@ -5,6 +5,8 @@ from typing import Any
 
 import torch
 
+from tenon._hooks import Hooks, ModuleNode, is_gradient, of_leaf, on_accumulated, track_function
+
 
 class Context:
     """What the ``forward`` of a function may do with its ``ctx``."""
@@ -112,74 +114,12 @@ class Applied:
             if wanted:
                 gradients.append(gradient)
         for gradient, x in zip(gradients, self.inputs):
-            if gradient is not None and (not isinstance(gradient, torch.Tensor) or gradient.shape != x.shape or gradient.dtype != x.dtype):
+            if gradient is not None and not is_gradient(gradient, x):
                 return None
         for at in range(len(self.wanted), len(found)):
             if found[at] is not None:
                 return None
         return gradients
-
-
-class Hooks:
-    """The hooks of a tensor that the graph computes, as torch calls them: a function that gives its argument, whose gradient they may change."""
-
-    def __init__(self) -> None:
-        self.by_handle: dict = {}
-
-    def gradients(self, given: list, create_graph: bool) -> Any:
-        gradient = given[0]
-        for hook in list(self.by_handle.values()):
-            with torch.set_grad_enabled(create_graph):
-                changed = hook(gradient)
-            if changed is None:
-                continue
-            if not isinstance(changed, torch.Tensor) or changed.shape != gradient.shape or changed.dtype != gradient.dtype:
-                return None
-            gradient = changed
-        return [gradient]
-
-
-class HookHandle:
-    """What takes a hook off again."""
-
-    def __init__(self, hooks: Hooks, hook: Any) -> None:
-        self.hooks = hooks
-        hooks.by_handle[self] = hook
-
-    def remove(self) -> None:
-        if self in self.hooks.by_handle:
-            del self.hooks.by_handle[self]
-
-    def __enter__(self) -> HookHandle:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.remove()
-
-
-def register_hook(tensor: torch.Tensor, hook: Any) -> Any:
-    """``torch.Tensor.register_hook`` of what the graph computes; of a tensor that was there before it is torch's."""
-    if not tensor.requires_grad or tensor.is_leaf:
-        return NotImplemented
-    hooks = Hooks()
-    track_hooks(hooks, tensor)
-    return HookHandle(hooks, hook)
-
-
-def track_hooks(hooks: Hooks, tensor: torch.Tensor) -> None:
-    """Has walks of this graph that come to a tensor ask its hooks.
-
-    A capture records that; nobody else calls it.
-    """
-    raise NotImplementedError
-
-
-def track_function(applied: Applied, inputs: list, outputs: list, saved: list) -> None:
-    """Makes outputs those of a function of inputs; `saved` is read to give its gradients.
-
-    A capture records that; nobody else calls it.
-    """
-    raise NotImplementedError
 
 
 def _saves_unchanged_input(outputs: Any, args: tuple, ctx: Context) -> bool:
@@ -209,7 +149,8 @@ def _as_output(output: Any, args: tuple, ctx: Context) -> Any:
 
 def walk(tensors: Any, gradients: Any, keep_graph: bool, create_graph: bool, to: tuple, may_miss: bool) -> tuple:
     """The gradients of tensors, or of the inputs of a function that was applied, by its number: pairs of a tensor and its gradient, by what is asked
-    for, or by all leaves; and of functions, beyond which the walk has not gone, the number, the gradients of its outputs and what :class:`Applied` says.
+    for, or by all leaves; of functions, beyond which the walk has not gone, the number, the gradients of its outputs and what :class:`Applied` says;
+    and of leaves, where one of them has hooks, a number (torch comes to those with higher ones first) and whether it is that.
 
     A capture records that; nobody else calls it.
     """
@@ -222,30 +163,66 @@ def run_backward(
     """``torch._C._EngineBase.run_backward``: gives the gradients by `inputs`, or adds them to the `.grad` of these, or of all leaves."""
     if create_graph and accumulate_grad:
         return NotImplemented
-    gradients, functions = walk(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable)
+    gradients, functions, turns = walk(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable)
+    asked = False
     while functions:
         number, given, applied = functions.pop()  # the last that was applied: no walk to come leads to it
         found = applied.gradients(given, create_graph)
         if found is None:
             return NotImplemented
-        more, others = walk(number, found, keep_graph, create_graph, inputs, True)
+        more, others, more_turns = walk(number, found, keep_graph, create_graph, inputs, True)
         gradients = _joined(gradients, more)
         functions = _joined_functions(functions, others)
+        turns = turns + more_turns
+        asked |= type(applied) in (Applied, Hooks, ModuleNode)
     if not allow_unreachable:
         for _, gradient in gradients:
             if gradient is None:
                 return NotImplemented
+    hooked = []
+    order = list(range(len(gradients)))
+    if turns:
+        if asked:
+            return NotImplemented  # which comes first, a hook of a leaf or what the program does on the way, only torch knows
+        hooked = [leaf for leaf, _, has_hooks in turns if has_hooks]
+        order = _by_turns(gradients, turns)
     if not accumulate_grad:
-        return tuple([gradient for _, gradient in gradients])
+        results = [gradient for _, gradient in gradients]
+        for at in order:
+            if _holds(hooked, gradients[at][0]) and results[at] is not None:
+                results[at] = of_leaf(gradients[at][0], results[at], create_graph)
+                if results[at] is None:
+                    return NotImplemented
+        return tuple(results)
     with torch.no_grad():
-        for leaf, gradient in gradients:
+        for at in order:
+            leaf, gradient = gradients[at]
             if gradient is None:
                 continue
+            if _holds(hooked, leaf):
+                gradient = of_leaf(leaf, gradient, False)
+                if gradient is None:
+                    return NotImplemented
+                gradient = gradient.clone()  # a hook may have kept the other one
             if leaf.grad is None:
                 leaf.grad = gradient
             else:
                 leaf.grad.add_(gradient)
+            if _holds(hooked, leaf) and not on_accumulated(leaf):
+                return NotImplemented
     return ()
+
+
+def _by_turns(gradients: list, turns: list) -> list:
+    """Where the gradients of leaves are, in the order in which torch comes to them."""
+    numbers = []
+    for tensor, _ in gradients:
+        number = -1
+        for leaf, turn, _ in turns:
+            if leaf is tensor:
+                number = turn
+        numbers.append(number)
+    return sorted(range(len(gradients)), key=lambda at: -numbers[at])
 
 
 def _sum(a: Any, b: Any) -> Any:

@@ -171,7 +171,7 @@ ir::ValueId History::new_root(ir::ValueId value) {
   return root;
 }
 
-void History::apply(AppliedFunction function) {
+void History::apply(AppliedFunction function, bool views) {
   if (!wanted_) throw GraphBreak("a torch.autograd.Function is applied to a tensor that requires grad", kGradHint);
   if (core_.in_branch()) throw GraphBreak("a torch.autograd.Function in a branch of a control op");
   for (Index index : function.inputs) {
@@ -185,6 +185,7 @@ void History::apply(AppliedFunction function) {
       throw GraphBreak("a torch.autograd.Function gives a tensor that is not its own");
     s.value = new_root(core_.present.of(index));
     s.requires_grad = core_.stand_ins.storage_of(index).requires_grad = true;
+    s.one_of_several |= views;
     function.roots.push_back(s.value);
   }
   for (auto& [index, version] : function.saved) version = core_.stand_ins.storage_of(index).version;
@@ -196,19 +197,22 @@ void History::retain_gradient(Index index) const {
   if (s.requires_grad && !s.input && !s.leaf) throw Unbuildable(s.object.get(), "a tensor is to retain its gradient");
 }
 
-void History::hook(Ref context, Index index) {
+void History::hook(Ref context, std::span<const Index> tensors, bool retains) {
   if (!wanted_) throw GraphBreak("a hook is put on a tensor", kGradHint);
-  StandIn& s = core_.stand_ins[index];
-  const ir::ValueId value = core_.present.of(index);
-  const auto reads = [&](ir::NodeId id) { return std::ranges::find(core_.graph.node(id).operands, value) != core_.graph.node(id).operands.end(); };
-  if (core_.in_branch() || s.input || s.leaf || !s.requires_grad) throw GraphBreak("a hook is put on a tensor that was there before the call");
-  if (s.viewed || std::ranges::any_of(core_.graph.nodes(), reads)) throw Unbuildable(s.object.get(), "a hook is put on a view, or on a tensor from which something was computed before");
   AppliedFunction function;
   function.context = std::move(context);
-  function.inputs = function.outputs = {index};
-  function.values = {value};
-  s.value = new_root(value);
-  function.roots = {s.value};
+  for (Index index : tensors) {
+    StandIn& s = core_.stand_ins[index];
+    const ir::ValueId value = core_.present.of(index);
+    const auto reads = [&](ir::NodeId id) { return std::ranges::find(core_.graph.node(id).operands, value) != core_.graph.node(id).operands.end(); };
+    if (core_.in_branch() || s.input || s.leaf || !s.requires_grad) throw GraphBreak("a hook is put on a tensor that was there before the call");
+    if (s.viewed || std::ranges::any_of(core_.graph.nodes(), reads)) throw Unbuildable(s.object.get(), "a hook is put on a view, or on a tensor from which something was computed before");
+    function.inputs.push_back(index);
+    function.values.push_back(value);
+  }
+  for (Index index : function.inputs) function.roots.push_back(core_.stand_ins[index].value = new_root(core_.stand_ins[index].value));
+  function.outputs = function.inputs;
+  if (retains) retaining_.insert(tensors.begin(), tensors.end());
   functions_.push_back(std::move(function));
 }
 
@@ -244,6 +248,7 @@ void History::note_call(KeptByTorch::Call call, Index first, std::size_t first_n
   if (gives_nothing || std::any_of(core_.stand_ins.begin() + first, core_.stand_ins.end(), [](const StandIn& s) { return s.requires_grad; }))
     for (const KeptByTorch::Operand& operand : call.operands)
       if (call.keeps || !can_require_gradient(core_.stand_ins[operand.index].dtype)) kept_.insert(core_.stand_ins.owner(operand.index));
+  if (call.keeps) writes_before_kept_ = core_.stand_ins.written().size();
   kept_by_torch_.note_call(std::move(call), first, first_node);
 }
 

@@ -53,11 +53,19 @@ class History {
     std::vector<std::pair<Index, std::uint32_t>> saved;  // what its backward reads, with the version of its memory
   };
   /// Makes outputs, which were computed without grad mode, those of a function. Throws GraphBreak where they are not its own.
-  void apply(AppliedFunction function);
+  /// `views`: torch gives views, through which it refuses writes.
+  void apply(AppliedFunction function, bool views);
   /// torch.Tensor.retain_grad(): a tensor that the graph computes must be one of torch's autograd graph, on which others depend. Throws GraphBreak.
   void retain_gradient(Index index) const;
-  /// Makes a tensor the result of a function of itself. Throws GraphBreak where something was computed from it already.
-  void hook(Ref context, Index index);
+  /// Makes tensors the results of a function of themselves. Throws GraphBreak where something was computed from one already.
+  /// `retains`: they have a `.grad` from then on.
+  void hook(Ref context, std::span<const Index> tensors, bool retains);
+  bool retains_gradient(Index index) const { return retaining_.contains(index); }
+  /// Gradients flow through these only to the `.grad` of all leaves.
+  void let_through_to_all_leaves(std::span<const Index> tensors) { to_all_leaves_.insert(to_all_leaves_.end(), tensors.begin(), tensors.end()); }
+  std::span<const Index> through_to_all_leaves() const { return to_all_leaves_; }
+  /// How many writes there were when torch last kept something for gradients.
+  std::size_t writes_before_kept() const { return writes_before_kept_; }
   std::span<const AppliedFunction> functions() const { return functions_; }
   /// Throws GraphBreak where something was written that the backward of a function reads, of which torch says an error.
   void require_unwritten(const AppliedFunction& function) const;
@@ -93,6 +101,8 @@ class History {
   std::vector<KeptByTorch::Operand> operands_of(std::span<const Index> tensors) const { return kept_by_torch_.operands_of(tensors); }
   /// Throws Unbuildable where something was written that torch keeps for gradients that flow from `ends` to `wanted`.
   void require_kept_unwritten(std::span<const ir::ValueId> ends, std::span<const ir::ValueId> wanted);
+  /// torch's engine comes to leaves with higher numbers first.
+  std::int64_t turn_of_leaf(Index leaf) const { return kept_by_torch_.turn_of_leaf(leaf); }
   /// The inputs of which tracked calls have kept nothing.
   std::vector<std::uint32_t> loose_inputs() const;
   /// A value of stand-ins is now known by another one.
@@ -147,6 +157,9 @@ class History {
   std::unordered_set<std::uint32_t> to_come_;              // tracked nodes through which gradients may still flow
   std::unordered_set<Index> kept_;                         // memory, by owner, of which torch may keep something
   std::vector<AppliedFunction> functions_;                 // in their order
+  std::vector<Index> to_all_leaves_;
+  std::unordered_set<Index> retaining_;
+  std::size_t writes_before_kept_ = 0;
   std::unordered_map<Index, std::uint32_t> view_versions_; // of views that tracked calls gave: the version of the memory then
   std::size_t looked_at_ = 0;         // how many nodes of the graph were, from the first on
 };

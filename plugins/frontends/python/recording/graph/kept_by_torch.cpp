@@ -65,6 +65,21 @@ void KeptByTorch::note_call(Call call, Index first, std::size_t first_node) {
   calls_.push_back(std::move(noted));
 }
 
+std::int64_t KeptByTorch::turn_of_leaf(Index leaf) const {
+  constexpr std::int64_t kMostOperands = 64;
+  for (std::size_t at = 0; at < calls_.size(); ++at) {
+    const auto& operands = calls_[at].made.operands;
+    const auto found = std::ranges::find(operands, leaf, &Operand::index);
+    if (found == operands.end()) continue;
+    const std::int64_t place = found - operands.begin(), call = static_cast<std::int64_t>(at) * kMostOperands;
+    // Of one call the engine comes to operands in their order. A dense layer is a product with the weight turned around, to which the bias comes first.
+    static PyObject* const dense = checked(PyObject_GetAttrString(checked(imported("torch.nn.functional")).get(), "linear")).release();
+    const std::int64_t turn = calls_[at].made.callable.is(dense) ? (place + 1) % 3 : place;
+    return call + kMostOperands - 1 - turn;
+  }
+  return -1;
+}
+
 void KeptByTorch::collect_results(PyObject* results, NotedCall& call) const {
   if (PyTuple_Check(results) || PyList_Check(results)) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(results); ++i) collect_results(PySequence_Fast_GET_ITEM(results, i), call);

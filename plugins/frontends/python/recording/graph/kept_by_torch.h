@@ -38,6 +38,8 @@ class KeptByTorch {
   /// Throws Unbuildable where torch has kept, for the gradients of a node, what was written since: the call is torch's then, and so is the error.
   /// `may_have`: by ValueId, whether a value may have a gradient.
   void require_unwritten(std::span<const ir::NodeId> nodes, const std::vector<bool>& may_have) const;
+  /// The gradient of a leaf is complete when torch's engine has been through the first call that reads it; it comes to those with higher numbers first.
+  std::int64_t turn_of_leaf(Index leaf) const;
   /// Whether anything was written that may be kept.
   bool is_any_written() const;
 

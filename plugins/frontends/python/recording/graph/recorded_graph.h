@@ -8,6 +8,7 @@
 #include "python/library/error_handling.h"
 #include "python/library/torch_state.h"
 #include "python/recording/graph/number_bounds.h"
+#include "python/recording/graph/recorded_draws.h"
 #include "python/recording/graph/tensor_places.h"
 #include "python/stand_ins/present_values.h"
 #include "python/stand_ins/stand_ins.h"
@@ -42,6 +43,7 @@ struct RecordedGraph {
   NumberBounds bounds{graph};               // of values
   ErrorHandlings error_handlings;           // of the nodes
   std::optional<ir::ValueId> random_token;  // of the last call that took random numbers
+  RecordedDraws draws;                      // such calls
   int branches = 0;                         // of control ops that were begun and are not chosen among yet
 
   bool in_branch() const { return branches > 0; }

@@ -151,7 +151,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
   }
   const std::vector<OpaqueResult> recorded = call->results;
   const std::size_t first_node = core_.graph.nodes().size();
-  std::vector<ir::ValueId> results = add_node(function.name, std::move(call), std::move(values), std::move(types), use);
+  std::vector<ir::ValueId> results = add_node(function, std::move(call), std::move(values), std::move(types), use);
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = permuted(core_.builder, results[i], inverse(recorded[i].order));
   if (history_.tracking() && no_slope)
     for (ir::ValueId& drawn : results) drawn = with_slope_of_zero(drawn, operands);
@@ -217,22 +217,34 @@ ir::ValueId OpaqueCalls::with_slope_of_zero(ir::ValueId drawn, std::span<const I
 }
 
 /// Adds the node of an opaque call and gives the values of what the function gives; those of what it writes are `use.left`.
-std::vector<ir::ValueId> OpaqueCalls::add_node(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values,
+std::vector<ir::ValueId> OpaqueCalls::add_node(const ForeignFunction& function, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values,
                                                          std::vector<ir::Type> types, OpaqueUse& use) {
-  if (use.random) {
+  std::vector<ir::ValueId> results;
+  if (use.random && core_.draws.is_again()) {
+    results = core_.draws.next(function.name, types);
+  } else {
+    results = add_call(function.name, std::move(call), std::move(values), types, use.random);
+    if (use.random) core_.draws.note({function.name, function.flavour == ops::Flavour::torch, std::move(types), results});
+  }
+  const auto given = results.end() - static_cast<std::ptrdiff_t>(use.declared.size());
+  use.left.assign(given, results.end());
+  results.erase(given, results.end());
+  return results;
+}
+
+std::vector<ir::ValueId> OpaqueCalls::add_call(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values,
+                                               std::vector<ir::Type> types, bool random) {
+  if (random) {
     if (core_.random_token) values.push_back(*core_.random_token);
     types.push_back(ir::Type::token());
   }
   const NodeId node = core_.graph.add_node("opaque", std::move(values), {{"handle", ir::Dim(call->handle())}, {"target", target}}, std::move(types));
   calls_.push_back(std::move(call));
   std::vector<ir::ValueId> results = core_.graph.node(node).results;
-  if (use.random) {
+  if (random) {
     core_.random_token = results.back();
     results.pop_back();
   }
-  const auto given = results.end() - static_cast<std::ptrdiff_t>(use.declared.size());
-  use.left.assign(given, results.end());
-  results.erase(given, results.end());
   return results;
 }
 

@@ -47,8 +47,10 @@ class OpaqueCalls {
   std::optional<ir::ValueId> number_operand(PyObject* object);
   ir::ValueId with_slope_of_zero(ir::ValueId drawn, std::span<const Index> operands);
   void fix_numbers_in(PyObject* object);
-  std::vector<ir::ValueId> add_node(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values, std::vector<ir::Type> types,
+  std::vector<ir::ValueId> add_node(const ForeignFunction& function, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values, std::vector<ir::Type> types,
                                     OpaqueUse& use);
+  std::vector<ir::ValueId> add_call(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values, std::vector<ir::Type> types,
+                                    bool random);
   Ref with_strides_of_draw(Ref answer, PyObject* callable, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
   Ref wrap_late(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands);
 

@@ -61,6 +61,11 @@ class TwinsWithHistory {
 }  // namespace
 
 std::optional<bool> OpaqueTwins::have_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
+  const auto found = with_gradient(callable, function, operands, args, kwargs);
+  return found ? std::optional(std::ranges::find(*found, true) != found->end()) : std::nullopt;
+}
+
+std::optional<std::vector<bool>> OpaqueTwins::with_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
   if (function.flavour != ops::Flavour::torch) return std::nullopt;
   const KeptGenerator kept;
   const TwinsWithHistory history(stand_ins_, operands);
@@ -72,9 +77,9 @@ std::optional<bool> OpaqueTwins::have_gradient(PyObject* callable, const Foreign
     PyErr_Clear();
     return std::nullopt;
   }
-  return std::ranges::any_of(given, [](const Ref& tensor) {
-    return !checked(PyObject_GetAttrString(tensor.get(), "requires_grad")).is(Py_False);
-  });
+  std::vector<bool> requiring;
+  for (const Ref& tensor : given) requiring.push_back(!checked(PyObject_GetAttrString(tensor.get(), "requires_grad")).is(Py_False));
+  return requiring;
 }
 
 long version_of(PyObject* twin) {

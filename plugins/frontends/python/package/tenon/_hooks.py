@@ -1,0 +1,173 @@
+"""Hooks of torch that are told of gradients, in a walk of a capture: it evaluates them as torch's engine calls them.
+
+``NotImplemented``, and None for gradients, is for what torch refuses.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+
+def is_gradient(gradient: Any, tensor: torch.Tensor) -> bool:
+    return isinstance(gradient, torch.Tensor) and gradient.shape == tensor.shape and gradient.dtype == tensor.dtype
+
+
+class Hooks:
+    """The hooks of a tensor that the graph computes, as torch calls them: a function that gives its argument, whose gradient they may change."""
+
+    def __init__(self) -> None:
+        self.by_handle: dict = {}
+
+    def gradients(self, given: list, create_graph: bool) -> Any:
+        changed = _changed(list(self.by_handle.values()), given[0], create_graph)
+        return None if changed is None else [changed]
+
+
+def _changed(hooks: list, gradient: torch.Tensor, create_graph: bool) -> Any:
+    """The gradient as hooks leave it; None where one gives what is none."""
+    for hook in hooks:
+        with torch.set_grad_enabled(create_graph):
+            changed = hook(gradient)
+        if changed is None:
+            continue
+        if not is_gradient(changed, gradient):
+            return None
+        gradient = changed
+    return gradient
+
+
+class Retained:
+    """The gradient of a tensor that the graph computes becomes its ``.grad``."""
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+    def gradients(self, given: list, create_graph: bool) -> Any:
+        if create_graph:
+            return None
+        before = self.tensor.grad
+        self.tensor.grad = given[0].clone() if before is None else before + given[0]
+        return given
+
+
+def retain_grad(tensor: torch.Tensor) -> Any:
+    """``torch.Tensor.retain_grad`` of what the graph computes."""
+    track_hooks(Retained(tensor), [tensor], True)
+    return None
+
+
+class HookHandle:
+    """What takes a hook off again."""
+
+    def __init__(self, hooks: Hooks, hook: Any) -> None:
+        self.hooks = hooks
+        hooks.by_handle[self] = hook
+
+    def remove(self) -> None:
+        if self in self.hooks.by_handle:
+            del self.hooks.by_handle[self]
+
+    def __enter__(self) -> HookHandle:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.remove()
+
+
+def register_hook(tensor: torch.Tensor, hook: Any) -> Any:
+    """``torch.Tensor.register_hook`` of what the graph computes; of a tensor that was there before it is torch's."""
+    if not tensor.requires_grad or tensor.is_leaf:
+        return NotImplemented
+    hooks = Hooks()
+    track_hooks(hooks, [tensor])
+    return HookHandle(hooks, hook)
+
+
+def of_leaf(leaf: torch.Tensor, gradient: torch.Tensor, create_graph: bool) -> Any:
+    """The gradient of a leaf as the hooks on it leave it."""
+    hooks = leaf._backward_hooks
+    return gradient if hooks is None else _changed(list(hooks.values()), gradient, create_graph)
+
+
+def on_accumulated(leaf: torch.Tensor) -> bool:
+    """Calls what a leaf has of hooks for when its ``.grad`` is there. Whether torch has nothing against what they give."""
+    hooks = leaf._post_accumulate_grad_hooks
+    if hooks is not None:
+        for hook in list(hooks.values()):
+            if hook(leaf) is not None:
+                return False
+    return True
+
+
+class ModuleNode:
+    """The node of torch's that gives its arguments, before and behind a module with backward hooks: `torch.utils.hooks.BackwardHook` puts hooks on it."""
+
+    def __init__(self, tensors: list, results: list) -> None:
+        self.tensors = tensors
+        self.results = results
+        self.before: list = []
+        self.after: list = []
+
+    def register_prehook(self, hook: Any) -> None:
+        self.before.append(hook)
+
+    def register_hook(self, hook: Any) -> None:
+        self.after.append(hook)
+
+    def gradients(self, given: list, create_graph: bool) -> Any:
+        left = list(given)
+        outgoing = tuple([left.pop(0) if tensor.requires_grad else None for tensor in self.tensors])
+        with torch.set_grad_enabled(create_graph):
+            for hook in self.before:
+                changed = hook(outgoing)
+                if changed is not None:
+                    if type(changed) is not tuple or len(changed) != len(outgoing):
+                        return None
+                    outgoing = changed
+            incoming = tuple([torch.zeros_like(t) if g is None else g for g, t in zip(outgoing, self.tensors)])
+            for hook in self.after:
+                changed = hook(incoming, outgoing)
+                if changed is not None:
+                    if type(changed) is not tuple or len(changed) != len(incoming):
+                        return None
+                    incoming = changed
+        found = [g for g, t in zip(incoming, self.tensors) if t.requires_grad]
+        for gradient, tensor in zip(found, [t for t in self.tensors if t.requires_grad]):
+            if gradient is not None and not is_gradient(gradient, tensor):
+                return None
+        return found
+
+
+def apply_on_tensors(backward_hook: Any, fn: Any, args: tuple) -> Any:
+    """``torch.utils.hooks.BackwardHook._apply_on_tensors``: the arguments past a node that gives them, on which `fn` puts a hook; where the tensors are."""
+    places = [at for at, arg in enumerate(args) if isinstance(arg, torch.Tensor)]
+    tensors = [args[at] for at in places]
+    if not torch.is_grad_enabled() or not [t for t in tensors if t.requires_grad]:
+        return args, None
+    with torch.no_grad():
+        results = [t.clone() for t in tensors]
+    node = ModuleNode(tensors, results)
+    wanting = [at for at in range(len(tensors)) if tensors[at].requires_grad]
+    track_function(node, [tensors[at] for at in wanting], [results[at] for at in wanting], [], True)
+    fn(node)
+    passed = list(args)
+    for place, result in zip(places, results):
+        passed[place] = result
+    return tuple(passed), places
+
+
+def track_hooks(hooks: Any, tensors: list, retains: bool = False) -> None:
+    """Has walks of this graph that come to tensors ask `hooks.gradients`, as :class:`Hooks` has it. `retains`: they have a ``.grad`` from then on.
+
+    A capture records that; nobody else calls it.
+    """
+    raise NotImplementedError
+
+
+def track_function(applied: Any, inputs: list, outputs: list, saved: list, are_views: bool = False) -> None:
+    """Makes outputs those of a function of inputs; `saved` is read to give its gradients. `are_views`: torch's are views, to which it refuses writes.
+
+    A capture records that; nobody else calls it.
+    """
+    raise NotImplementedError

@@ -1,0 +1,292 @@
+"""Hooks that are told of gradients, of tensors, parameters and modules: a whole step asks them and stays one graph."""
+import pytest
+
+import tenon
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402
+
+D = torch.float64
+
+
+def network():
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.LayerNorm(8), nn.Linear(8, 3)).to(D)
+
+
+class Counting:
+    calls = 0
+
+    def __call__(self, gradient):
+        self.calls += 1
+        return gradient * (1 + self.calls)
+
+
+def counted(net, log):
+    return net[0].weight.register_hook(Counting())
+
+
+def on_each_parameter(hook):
+    return lambda net, log: [p.register_hook(lambda g, p=p: hook(g, p, log)) for p in net.parameters()]
+
+
+def after_each_parameter(hook):
+    return lambda net, log: [p.register_post_accumulate_grad_hook(lambda p: hook(p, log)) for p in net.parameters()]
+
+
+def several(net, log):
+    weight = net[0].weight
+    return [weight.register_hook(lambda g: g + 1), weight.register_hook(lambda g: g * 2), weight.register_post_accumulate_grad_hook(lambda p: log.append(p.grad.clone()))]
+
+
+def halve(parameter, log):
+    parameter.grad.mul_(0.5)
+
+
+def step_at_once(net, log):
+    optimizers = {p: torch.optim.SGD([p], 0.05) for p in net.parameters()}
+
+    def take(p):
+        optimizers[p].step()
+        optimizers[p].zero_grad()
+
+    return [p.register_post_accumulate_grad_hook(take) for p in net.parameters()]
+
+
+def written_in_place(gradient, parameter, log):
+    gradient.mul_(3)
+
+
+HOOKS = {
+    "forward": lambda net, log: net[0].register_forward_hook(lambda module, args, out: out * 2),
+    "forward, for the record": lambda net, log: net[1].register_forward_hook(lambda module, args, out: log.append(out.detach().mean())),
+    "before forward": lambda net, log: net[3].register_forward_pre_hook(lambda module, args: (args[0] + 1,)),
+    "backward": lambda net, log: net[3].register_full_backward_hook(lambda module, incoming, outgoing: (incoming[0] * 0.5,)),
+    "backward, for the record": lambda net, log: net[2].register_full_backward_hook(lambda module, incoming, outgoing: log.append((incoming[0].sum(), outgoing[0].norm()))),
+    "before backward": lambda net, log: net[3].register_full_backward_pre_hook(lambda module, outgoing: (outgoing[0] * 2,)),
+    "of all modules": lambda net, log: [m.register_full_backward_hook(lambda module, incoming, outgoing: log.append(outgoing[0].norm())) for m in net[1:]],
+    "parameter": on_each_parameter(lambda g, p, log: g.clamp(-0.01, 0.01)),
+    "parameter, nothing": on_each_parameter(lambda g, p, log: None),
+    "parameter, for the record": on_each_parameter(lambda g, p, log: log.append((g.norm(), tuple(p.shape)))),
+    "parameter, in place": on_each_parameter(written_in_place),
+    "parameter, a counter": counted,
+    "several": several,
+    "after": after_each_parameter(halve),
+    "after, for the record": after_each_parameter(lambda p, log: log.append(p.grad.sum())),
+    "after, a step": step_at_once,
+}
+
+
+def trained(put, level, steps=4, between=lambda handles, step: None, zero=True):
+    net, log = network(), []
+    handles = put(net, log)
+    optimizer = torch.optim.SGD(net.parameters(), 0.1, momentum=0.9)
+    model = tenon.compile(net) if level == "model" else net
+
+    def step(x, y):
+        optimizer.zero_grad(set_to_none=zero)
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    run = tenon.compile(step) if level == "step" else step
+    generator = torch.Generator().manual_seed(3)
+    losses = []
+    for number in range(steps):
+        losses.append(run(torch.randn(5, 6, dtype=D, generator=generator, requires_grad=True), torch.randint(0, 3, (5,), generator=generator)).detach())
+        between(handles, number)
+    return [losses, list(net.parameters()), [p.grad for p in net.parameters()], log]
+
+
+def compare(put, level, **settings):
+    want = trained(put, None, **settings)
+    before = tenon.stats()
+    got = trained(put, level, **settings)
+    assert [type(x) for x in got[3]] == [type(x) for x in want[3]]
+    torch.testing.assert_close(got, want)
+    return tuple(tenon.stats()[name] - before[name] for name in ("graphs", "graph_breaks", "eager_fallbacks"))
+
+
+@pytest.mark.parametrize("put", HOOKS.values(), ids=HOOKS)
+def test_a_whole_step_is_one_graph(put):
+    graphs = {step_at_once: 1, counted: 3}.get(put, 2)  # its optimizer finds no gradient, and makes no state; a count varies once it was another one
+    assert compare(put, "step") == (graphs, 0, 0)
+
+
+# The leaves of one node: torch's engine comes to them in the order of the node's inputs.
+@pytest.mark.parametrize("name", [name for name in HOOKS if name not in ("parameter, for the record", "after, for the record")])
+def test_a_compiled_model(name):
+    compare(HOOKS[name], "model")
+
+
+@pytest.mark.parametrize("name", ["parameter", "several", "backward"])
+def test_gradients_that_add_up(name):
+    compare(HOOKS[name], "step", zero=False)
+
+
+@pytest.mark.parametrize("name", ["forward", "backward", "parameter, a counter"])
+def test_a_hook_is_taken_off(name):
+    compare(HOOKS[name], "step", steps=6, between=lambda handle, step: handle.remove() if step == 2 else None)
+
+
+def test_a_hook_is_put_on_between_steps():
+    found = []
+    for compiled in (False, True):
+        net, seen = network(), []
+
+        def step(x, net=net):
+            net.zero_grad()
+            net(x).sum().backward()
+
+        run = tenon.compile(step) if compiled else step
+        for number in range(4):
+            if number == 2:
+                net[0].bias.register_hook(lambda g, seen=seen: seen.append(g.sum()) or g * 2)
+            run(torch.ones(2, 6, dtype=D))
+        found.append((seen, [p.grad for p in net.parameters()]))
+    assert len(found[1][0]) == 2
+    torch.testing.assert_close(found[1], found[0])
+
+
+def test_what_a_hook_kept_is_not_the_gradient():
+    for compiled in (False, True):
+        net, kept = network(), []
+        net[0].weight.register_hook(lambda g, kept=kept: kept.append(g))
+
+        def step(x, net=net):
+            net(x).sum().backward()
+
+        (tenon.compile(step) if compiled else step)(torch.ones(2, 6, dtype=D))
+        before = kept[0].clone()
+        assert net[0].weight.grad is not kept[0]
+        net[0].weight.grad.zero_()
+        torch.testing.assert_close(kept[0], before)
+
+
+@pytest.mark.parametrize("hook", [lambda g: g[0], lambda g: g.float(), lambda g: 1])
+def test_what_torch_refuses_is_refused(hook):
+    net = network()
+    net[0].weight.register_hook(hook)
+    compiled = tenon.compile(lambda x: net(x).sum().backward())
+    for _ in range(2):
+        with pytest.raises((RuntimeError, TypeError)):
+            compiled(torch.ones(2, 6, dtype=D))
+
+
+def test_gradients_by_name_pass_the_hooks_of_leaves():
+    weight = torch.ones(3, dtype=D, requires_grad=True)
+    weight.register_hook(lambda g: g * 3)
+    weight.register_post_accumulate_grad_hook(lambda p: 1 / 0)
+
+    def slope(x):
+        return torch.autograd.grad((weight * x).sin().sum(), weight)
+
+    x = torch.arange(3, dtype=D)
+    compiled = tenon.compile(slope)
+    for _ in range(2):
+        torch.testing.assert_close(compiled(x), slope(x))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_gradients_by_name_are_given_in_their_order():
+    found = []
+    for compiled in (False, True):
+        net = network()
+        net[0].weight.register_hook(lambda g: g * 3)
+
+        def slopes(x, net=net):
+            return torch.autograd.grad(net(x).sum(), list(net.parameters()))
+
+        found.append((tenon.compile(slopes) if compiled else slopes)(torch.ones(2, 6, dtype=D)))
+    torch.testing.assert_close(found[1], found[0])
+
+
+LAYERS = {
+    "linear": lambda: nn.Linear(4, 4), "linear without bias": lambda: nn.Linear(4, 4, bias=False), "layer norm": lambda: nn.LayerNorm(4), "batch norm": lambda: nn.BatchNorm1d(4),
+    "convolution": lambda: nn.Sequential(nn.Unflatten(1, (1, 4)), nn.Conv1d(1, 2, 3), nn.GroupNorm(2, 2), nn.Flatten()), "twice": lambda: nn.Sequential(*[nn.Linear(4, 4)] * 2),
+    "recurrent": lambda: nn.Sequential(nn.Unflatten(1, (2, 2)), Last(nn.LSTM(2, 4, batch_first=True))), "of two": lambda: Last(nn.Sequential(nn.Linear(4, 4), Pair())),
+}
+
+
+class Last(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return self.layer(x)[0].flatten(1)
+
+
+class Pair(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain, self.shift = nn.Parameter(torch.ones(4)), nn.Parameter(torch.zeros(4))
+
+    def forward(self, x):
+        return x * self.gain + self.shift, x
+
+
+@pytest.mark.parametrize("kind", ["before", "after"])
+@pytest.mark.parametrize("make", LAYERS.values(), ids=LAYERS)
+def test_hooks_are_called_in_torchs_order(make, kind):
+    found = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        net, names = nn.Sequential(nn.Linear(4, 4), make(), nn.Tanh()).to(D), []
+        for name, parameter in net.named_parameters():
+            put = parameter.register_hook if kind == "before" else parameter.register_post_accumulate_grad_hook
+            put(lambda _, name=name, names=names: names.append(name))
+
+        def step(x, net=net):
+            net(x).sum().backward()
+
+        (tenon.compile(step) if compiled else step)(torch.randn(3, 4, dtype=D))
+        found.append(names)
+    assert found[1] == found[0]
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_gradients_are_retained():
+    found = []
+    for compiled in (False, True):
+        net = network()
+
+        def step(x, net=net):
+            net.zero_grad()
+            hidden = net[0](x)
+            hidden.retain_grad()
+            net[1:](hidden).sum().backward(retain_graph=True)
+            first = hidden.grad.norm()
+            (hidden * 2).sum().backward()
+            return first, hidden.grad.sum()
+
+        run = tenon.compile(step) if compiled else step
+        found.append([run(torch.ones(2, 6, dtype=D)) for _ in range(3)])
+    torch.testing.assert_close(found[1], found[0])
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_a_retained_gradient_is_seen_from_outside():
+    for compiled in (False, True):
+        net = network()
+
+        def step(x, net=net):
+            hidden = net[0](x)
+            hidden.retain_grad()
+            hidden.sin().sum().backward()
+            return hidden
+
+        run = tenon.compile(step) if compiled else step
+        for _ in range(2):
+            hidden = run(torch.ones(2, 6, dtype=D))
+            torch.testing.assert_close(hidden.grad, hidden.detach().cos())
+
+
+def test_a_module_may_not_write_what_a_hook_shows_it():
+    net = nn.Sequential(nn.Linear(3, 3), nn.ReLU(inplace=True))
+    net[1].register_full_backward_hook(lambda module, incoming, outgoing: None)
+    compiled = tenon.compile(lambda x: net(x).sum().backward())
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="modified inplace"):
+            compiled(torch.ones(2, 3))
