@@ -278,8 +278,8 @@ def test_many_steps_are_one_graph(name, foreach):
 
 @pytest.mark.parametrize("settings", [
     {}, {"use_buffers": True}, {"multi_avg_fn": torch.optim.swa_utils.get_ema_multi_avg_fn(0.9)}, {"avg_fn": torch.optim.swa_utils.get_ema_avg_fn(0.9)},
-    {"multi_avg_fn": torch.optim.swa_utils.get_swa_multi_avg_fn()},
-], ids=["mean", "buffers", "lists", "each", "mean of lists"])
+    {"multi_avg_fn": torch.optim.swa_utils.get_swa_multi_avg_fn()}, {"multi_avg_fn": torch.optim.swa_utils.get_ema_multi_avg_fn(0.9), "use_buffers": True},
+], ids=["mean", "buffers", "lists", "each", "mean of lists", "lists and buffers"])
 def test_an_average_of_the_parameters(settings):
     found = []
     for compiled in (False, True):

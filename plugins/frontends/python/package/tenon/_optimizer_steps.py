@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch.optim.optimizer import _to_scalar
 from torch.optim.swa_utils import AveragedModel, get_swa_avg_fn
-from torch.utils._foreach_utils import _group_tensors_by_device_and_dtype
 
 from tenon._torch_in_python import assume
 
@@ -123,8 +122,8 @@ def update_average(average: AveragedModel, model: torch.nn.Module) -> Any:
         own, others = [*average.module.parameters(), *average.module.buffers()], [*others, *model.buffers()]
     own, others = [t.detach() for t, _ in zip(own, others)], [other.detach().to(t.device) for t, other in zip(own, others)]
     if average.multi_avg_fn is not None:
-        for (device, _), (tensors, _) in _group_tensors_by_device_and_dtype([own, others]).items():
-            average.multi_avg_fn(tensors[0], tensors[1], average.n_averaged.to(device))
+        for kind, kind_of_other in _by_kind(own, others):
+            average.multi_avg_fn(kind, kind_of_other, average.n_averaged.to(kind[0].device))
     elif average.avg_fn is None and not all(t.is_cpu for t in own):
         return NotImplemented
     else:
@@ -138,6 +137,20 @@ def update_average(average: AveragedModel, model: torch.nn.Module) -> Any:
             buffer.detach().copy_(other.detach().to(buffer.device))
     average.n_averaged += 1
     return None
+
+
+def _by_kind(tensors: Tensors, others: Tensors) -> list[tuple[Tensors, Tensors]]:
+    """Lists of tensors of one device and dtype each, which nobody sees the order of, and what belongs to them."""
+    groups: list[tuple[Tensors, Tensors]] = []
+    for tensor, other in zip(tensors, others):
+        for group, of_others in groups:
+            if group[0].dtype is tensor.dtype and group[0].device == tensor.device:
+                group.append(tensor)
+                of_others.append(other)
+                break
+        else:
+            groups.append(([tensor], [other]))
+    return groups
 
 
 def _is_unusual(settings: dict) -> bool:
