@@ -4,6 +4,7 @@
 
 #include "compile/ptx.h"
 #include "core/base/error.h"
+#include "graph/decomposition.h"
 #include "graph/planning.h"
 #include "lower/block_emitter.h"
 #include "schedule/gpu_machine.h"
@@ -11,6 +12,7 @@
 namespace tenon::ptx_test {
 
 ScheduledGraph schedule_graph(ir::Graph graph) {
+  codegen::decompose_composites(graph, true);
   codegen::Plan plan = codegen::plan_graph(graph, cuda::GpuMachine(), {});
   std::vector<ScheduledKernel> kernels;
   for (const codegen::Step& step : plan.steps) {

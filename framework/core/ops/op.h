@@ -139,6 +139,9 @@ struct Op {
   std::function<std::vector<ir::ValueId>(NodeBuilder&, const OpQuery&)> decompose;
   /// A kernel written out, for what no loop nest says (sizes that depend on data, sorting).
   std::function<void(KernelCall&)> kernel;
+  /// Beside `kernel`: nodes that give the same up to rounding, for a target whose threads run loop nests alone. Throws (unsupported) where there
+  /// are none.
+  std::function<std::vector<ir::ValueId>(NodeBuilder&, const OpQuery&)> in_loops;
 
   /// Gradients of the operands as nodes, from nodes; absent where derived from `body`, or where `no_grad_reason` says why not.
   std::function<std::vector<ir::ValueId>(NodeBuilder&, const OpQuery&, std::span<const ir::ValueId> results,

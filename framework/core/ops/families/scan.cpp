@@ -6,6 +6,7 @@
 #include "core/ops/lanes/lane_runs.h"
 #include "core/ops/lanes/lanes.h"
 #include "core/ops/notation/move.h"
+#include "core/ops/notation/reduce.h"
 #include "core/ops/reference/element.h"
 
 namespace tenon::ops {
@@ -100,6 +101,104 @@ void scan_lanes(KernelCall& call) {
   });
 }
 
+// ---- by loop nests: within blocks, then with what the blocks before give, which is a scan itself
+
+/// Elements of a block: so many loads make one element.
+constexpr std::int64_t kBlock = 8;
+
+DType total_dtype(const OpQuery& q) { return compute_type(q.type(0).dtype); }
+Scalar combined(Scalars& s, const OpQuery& q, Scalar a, Scalar b) { return s.binary(q.flag("product") ? Primitive::mul : Primitive::add, a, b); }
+
+/// Each element with those before it in its block.
+LoopBody scan_blocks_loop(const OpQuery& q) {
+  const std::size_t dim = dim_of(q), rank = q.type(0).rank();
+  const DType dtype = total_dtype(q);
+  const std::int64_t identity = q.flag("product") ? 1 : 0;
+  const Dim size = q.type(0).shape[dim];
+  const bool is_whole = size.is_constant() && (size.constant() % kBlock == 0 || size.constant() < kBlock);
+  Scalars s;
+  IndexMath math(s);
+  std::vector<Scalar> at = math.loops(rank);
+  const Scalar within = math.mod(at[dim], Dim(kBlock)), before = s.loop_index(rank);
+  at[dim] = s.add(math.mul(math.floor_div(at[dim], Dim(kBlock)), Dim(kBlock)), before);
+  if (!is_whole) at[dim] = s.minimum(at[dim], math.of(size - Dim(1)));  // so that what is loaded is the same for all of a block
+  s.result(s.select(s.le(before, within), s.load(0, q.type(0).dtype, at), s.constant(dtype, identity)));
+  LoopBody body{.extents = q.type(0).shape, .reduced = 1, .element = s.take(), .reducer = simple_reducer(dtype, static_cast<double>(identity), q.flag("product") ? Primitive::mul : Primitive::add)};
+  body.extents.push_back(min(Dim(kBlock), size));
+  return body;
+}
+
+/// Each element of the first operand with the total of the blocks before its own, which the second operand has.
+LoopBody scan_carried_loop(const OpQuery& q) {
+  const std::size_t dim = dim_of(q);
+  return elementwise(q.type(0).shape, [&](Scalars& s) {
+    IndexMath math(s);
+    std::vector<Scalar> at = math.loops(q.type(0).rank());
+    const Scalar own = s.load(0, q.type(0).dtype, at), block = math.floor_div(at[dim], Dim(kBlock));
+    at[dim] = math.add(block, Dim(-1));
+    const Scalar nothing = s.constant(total_dtype(q), std::int64_t{q.flag("product")});
+    return combined(s, q, s.load_if(s.lt(math.of(Dim(0)), block), 1, q.type(1).dtype, at, nothing), own);
+  });
+}
+
+Op part_of_scan(std::string name, std::size_t operands, std::function<LoopBody(const OpQuery&)> loop, std::vector<Sample> samples) {
+  Op op;
+  op.name = std::move(name);
+  op.schema = fmt::format("(Tensor self, {}int dim, bool product=False) -> Tensor", operands == 2 ? "Tensor before, " : "");
+  op.no_grad_reason = "a backend makes it";
+  op.infer = [operands](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, operands, operands);
+    TENON_USER_CHECK(!q.literal(0) && q.type(0).rank() > 0, "takes a tensor with dimensions");
+    TENON_USER_CHECK(!is_bool(q.type(0).dtype) && total_dtype(q) == q.type(0).dtype, "{} holds no totals", name_of(q.type(0).dtype));
+    TENON_USER_CHECK(operands == 1 || (!q.literal(1) && q.type(1).rank() == q.type(0).rank() && q.type(1).dtype == q.type(0).dtype), "the totals are of the same rank and dtype");
+    dim_of(q);
+    return infer::one(q, q.type(0).dtype, q.type(0).shape);
+  };
+  op.loop = std::move(loop);
+  op.samples = [samples = std::move(samples)] { return samples; };
+  return op;
+}
+
+Op scan_blocks_op() {
+  std::vector<Sample> all;
+  for (const DType t : {DType::f32, DType::f64, DType::i64})
+    for (const bool product : {false, true})
+      all.push_back({.name = std::string(name_of(t)), .operands = {{.dtype = t, .shape = {3, 21}, .fill = Fill::unit}}, .attributes = {{"dim", Dim(1)}, {"product", product}}, .tolerance = 4});
+  all.push_back({.name = "columns", .operands = {{.shape = {21, 6}}}, .attributes = {{"dim", Dim(0)}}, .tolerance = 4});
+  all.push_back({.name = "short", .operands = {{.shape = {4, 3}}}, .attributes = {{"dim", Dim(1)}}, .tolerance = 4});
+  return part_of_scan("scan_blocks", 1, scan_blocks_loop, std::move(all));
+}
+
+Op scan_carried_op() {
+  std::vector<Sample> all;
+  for (const bool product : {false, true})
+    all.push_back({.name = "rows", .operands = {{.shape = {3, 21}}, {.shape = {3, 2}}}, .attributes = {{"dim", Dim(1)}, {"product", product}}});
+  all.push_back({.name = "columns", .operands = {{.dtype = DType::i64, .shape = {21, 5}}, {.dtype = DType::i64, .shape = {2, 5}}}, .attributes = {{"dim", Dim(0)}}});
+  return part_of_scan("scan_carried", 2, scan_carried_loop, std::move(all));
+}
+
+ir::ValueId scanned(NodeBuilder& b, ir::ValueId x, std::size_t dim, bool product) {
+  const ir::Attributes how{{"dim", Dim(static_cast<std::int64_t>(dim))}, {"product", product}};
+  const std::int64_t size = b.graph().type(x).shape[dim].constant();
+  if (size == 1) return x;
+  const ir::ValueId within = b.one("scan_blocks", {x}, how);
+  if (size <= kBlock) return within;
+  const std::int64_t blocks = (size - 1) / kBlock;  // that another one follows
+  const ir::ValueId totals = slice_of(b, within, dim, {Dim(kBlock - 1), Dim(blocks * kBlock), Dim(kBlock)});
+  return b.one("scan_carried", {within, scanned(b, totals, dim, product)}, how);
+}
+
+/// In torch's accumulation type for the device: the compute type of the result's.
+Values scan_in_loops(NodeBuilder& b, const OpQuery& q, bool product) {
+  const ir::Type type = q.type(0);
+  const DType result = scan_dtype(q);
+  const std::size_t dim = dim_of(q);
+  const ir::ValueId x = b.cast(q.operands()[0], compute_type(result));
+  if (type.rank() == 0) return {b.cast(x, result)};
+  if (is_bool(result) || !type.shape[dim].is_constant() || type.shape[dim].constant() == 0) throw Exception(Code::unsupported, "a scan over a size that is not known, or of bools");
+  return {b.cast(scanned(b, x, dim, product), result)};
+}
+
 using Kernel = void (*)(KernelCall&);
 
 /// `integers_kernel` is null where only floats have a meaning.
@@ -181,6 +280,8 @@ Family scan_ops() {
   Family ops = {scan("cumsum", scan_lanes<double, Sum>, scan_lanes<std::int64_t, Sum>),
                 scan("cumprod", scan_lanes<double, Product>, scan_lanes<std::int64_t, Product>),
                 scan("logcumsumexp", scan_lanes<double, LogSum>, nullptr)};
+  for (const bool product : {false, true}) ops[product ? 1 : 0].in_loops = [product](NodeBuilder& b, const OpQuery& q) { return scan_in_loops(b, q, product); };
+  ops.push_back(scan_blocks_op()), ops.push_back(scan_carried_op());
   ops[0].grad = written(gradients::cumsum);
   ops[1].grad = written(gradients::cumprod);
   ops[2].grad = written(gradients::logcumsumexp);

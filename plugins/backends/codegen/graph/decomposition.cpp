@@ -9,7 +9,7 @@
 
 namespace tenon::codegen {
 
-void decompose_composites(ir::Graph& graph) {
+void decompose_composites(ir::Graph& graph, bool in_loops) {
   std::vector<NodeId> pending(graph.nodes().begin(), graph.nodes().end());
   std::vector<NodeId> replaced;
   std::unordered_map<std::uint32_t, ValueId> instead;  // by value: read in its place
@@ -17,14 +17,16 @@ void decompose_composites(ir::Graph& graph) {
     const NodeId id = pending[i];
     const ir::Node node = graph.node(id);
     const ops::Op* op = ops::find_op(node.op);
-    if (!op || op->body || op->loop || op->scatter || op->kernel || !op->decompose) continue;
+    if (!op) continue;
+    const auto& decompose = in_loops && op->in_loops ? op->in_loops : op->decompose;
+    if (op->body || op->loop || op->scatter || (op->kernel && !(in_loops && op->in_loops)) || !decompose) continue;
     const std::size_t before = graph.node_capacity();
     ops::NodeBuilder builder(graph, id);
     builder.at(node.location);
     const ops::OpQuery query(graph, node.operands, node.attributes);
     std::vector<ValueId> results;
     try {
-      results = op->decompose(builder, query);
+      results = decompose(builder, query);
     } catch (const Exception&) {  // it needs to know sizes: the library computes the node when they are known
       for (std::size_t fresh = before; fresh < graph.node_capacity(); ++fresh) replaced.push_back(NodeId(fresh));
       continue;

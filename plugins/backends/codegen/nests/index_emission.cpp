@@ -40,11 +40,22 @@ std::size_t NestEmitter::depth_of(OpId id) {
 
 bool NestEmitter::varies(const Dim& dim) {
   if (!lane_) return false;
-  bool found = false;
-  dim.for_each_symbol([&](SymbolId s) {
-    found = found || (is_loop(s) && s == *lane_) || (is_value(s) && varies(static_cast<OpId>(s.value - kFirstValue)));
-  });
-  return found;
+  return std::ranges::any_of(dim.terms(), [&](const DimTerm& term) { return std::ranges::any_of(term.atoms, [&](const DimAtom& atom) { return varies(atom); }); });
+}
+
+bool NestEmitter::varies(const DimAtom& atom) {
+  const SymbolId s = atom.symbol;
+  if (atom.op == DimOp::symbol) return (is_loop(s) && s == *lane_) || (is_value(s) && varies(static_cast<OpId>(s.value - kFirstValue)));
+  if (atom.op == DimOp::floor_div && lanes_share_quotient(atom)) return false;
+  return varies(atom.operands[0]) || varies(atom.operands[1]);
+}
+
+/// Whether all lanes have the same quotient: they begin at a multiple of what is divided by, or of a part of it.
+bool NestEmitter::lanes_share_quotient(const DimAtom& division) {
+  const Dim& divisor = division.operands[1];
+  Affine affine;
+  if (!divisor.is_constant() || divisor.constant() <= 0 || divisor.constant() % b_.lanes() != 0) return false;
+  return lane_affine(division.operands[0], affine) && affine.coefficient == Dim(1) && begins_at_multiple(division.operands[0]);
 }
 
 bool NestEmitter::varies(OpId id) {
@@ -210,6 +221,10 @@ Value* NestEmitter::divided_lanes(const DimAtom& atom) {
   const bool quotient = atom.op == DimOp::floor_div;
   Affine affine;
   const Dim& divisor = atom.operands[1];
+  if (lanes_share_quotient(atom)) {
+    if (quotient) return b_.splat(scalar(atom_of(atom)));
+    if (divisor == Dim(b_.lanes())) return lane_numbers(ir_.getInt64Ty());
+  }
   if (!varies(divisor) && lane_affine(atom.operands[0], affine) && affine.coefficient.is_constant() && affine.coefficient.constant() > 0) {
     Value* d = scalar(divisor);
     Value* base = scalar(atom.operands[0]);

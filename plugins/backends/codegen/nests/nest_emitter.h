@@ -32,6 +32,8 @@ class NestEmitter {
   virtual Lanes checked(const Operation& op) = 0;
   virtual Lanes old_value(const Operation& op) = 0;
   virtual void store(const Store& store) = 0;
+  /// Whether an index that grows with the lanes by 1 is a multiple of their number in lane 0, as far as is known.
+  virtual bool begins_at_multiple(const Dim&) const { return false; }
 
   // ---- loops (nest_emitter.cpp)
   Carried loop(llvm::Value* low, llvm::Value* high, std::int64_t step, bool whole_steps, SymbolId variable, Carried initial, const CarriedBody& body);
@@ -54,6 +56,8 @@ class NestEmitter {
   std::size_t depth_of(SymbolId symbol);
   std::size_t depth_of(OpId op);
   bool varies(const Dim& dim);
+  bool varies(const ir::DimAtom& atom);
+  bool lanes_share_quotient(const ir::DimAtom& division);
   bool varies(OpId op);
   llvm::Value* scalar(const Dim& dim);
   llvm::Value* scalar_term(const ir::DimTerm& term);

@@ -79,6 +79,7 @@ class BlockEmitter final : private codegen::NestEmitter {
   Lanes checked(const codegen::Operation& op) override;
   void store(const codegen::Store& store) override;
   bool is_vector(const Dim& place);
+  bool begins_at_multiple(const Dim& dim) const override { return is_aligned(dim, *lane_, b_.lanes()); }
   llvm::Value* element_of(llvm::Type* type, llvm::Value* address, DType storage, llvm::Value* mask);
   llvm::Value* zeros();
   /// The address of the element of one lane.

@@ -124,7 +124,7 @@ const char* name_of_step(const codegen::Step& step) {
 }  // namespace
 
 void prepare(ir::Graph& graph) {
-  codegen::decompose_composites(graph);
+  codegen::decompose_composites(graph, true);
   read_numbers_where_they_are(graph);
   std::vector<ir::Output> outputs(graph.outputs().begin(), graph.outputs().end());
   std::set<std::uint32_t> seen;
