@@ -37,6 +37,7 @@ Family indexing_ops();
 Family scatter_ops();
 Family normalisation_ops();
 Family data_dependent_ops();
+Family random_ops();
 Family scan_ops();
 Family opaque_ops();
 Family convolution_ops();

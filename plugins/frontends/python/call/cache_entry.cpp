@@ -240,6 +240,15 @@ RunStatus CacheEntry::refused() const {
   return RunStatus::raised;
 }
 
+bool CacheEntry::inputs_are_at_vectors(const RunFrame& frame) const noexcept {
+  constexpr std::uintptr_t kVectorBytes = 16;
+  for (std::size_t i = 0; i < frame.input_count; ++i) {
+    if (captured_.inputs[i].kind != TensorKind::torch) continue;
+    if (reinterpret_cast<std::uintptr_t>(data_of(captured_.inputs[i], frame.inputs[i], nullptr)) % kVectorBytes != 0) return false;
+  }
+  return true;
+}
+
 RunStatus CacheEntry::run_native(RunFrame& frame) {
   find_inputs(frame);
   drop_gradients(frame);
@@ -363,6 +372,7 @@ bool CacheEntry::add_gradients_of(RunFrame& frame) {
 RunStatus CacheEntry::run_any(Built& built) {
   try {
     if ((backward_ || captured_.walks) && are_kept_tensors_hooked()) return RunStatus::refused;
+    if (captured_.draws_by_kernels && draws_are_captured()) return RunStatus::refused;
   } catch (const PythonError&) {
     return RunStatus::raised;
   }
@@ -376,6 +386,7 @@ RunStatus CacheEntry::run_any(Built& built) {
   for (std::size_t i = 0; i < frame.input_count; ++i)
     if (const auto step = captured_.input_steps[i]; !step) frame.inputs[i] = Py_NewRef(values[input_slots_[i]]);
     else if (!(frame.inputs[i] = PyFloat_FromDouble(frame.floats[*step]))) return RunStatus::raised;
+  if (captured_.draws_by_kernels && !inputs_are_at_vectors(frame)) return RunStatus::refused;
   HeldObjects<8> kept(result_slots_.size());  // another thread may check the same guards while this one runs
   for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = Py_NewRef(values[result_slots_[i]]);
   segment_.guards.let_go();

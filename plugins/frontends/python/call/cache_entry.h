@@ -97,6 +97,8 @@ class CacheEntry {
   void drop_gradients(RunFrame& frame) const noexcept;
   RunStatus run_native(RunFrame& frame);
   RunStatus refused() const;
+  /// Whether each tensor begins where torch's kernels take vectors, and draw in their order.
+  bool inputs_are_at_vectors(const RunFrame& frame) const noexcept;
   RunStatus run_callable(RunFrame& frame);
   bool written_inputs_stand_apart() noexcept;
   bool make_outputs(RunFrame& frame);

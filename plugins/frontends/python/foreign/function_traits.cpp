@@ -152,6 +152,8 @@ constexpr Row kTable[] = {
     {Trait::has_gradient_in_python, Of::functions_of_torch,
      "dropout dropout_ alpha_dropout alpha_dropout_ feature_dropout feature_dropout_ feature_alpha_dropout feature_alpha_dropout_ rrelu "
      "scaled_dot_product_attention lstm gru rnn_tanh rnn_relu lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell _weight_norm norm_except_dim"},
+    {Trait::draws_by_kernels, Of::functions_of_torch, "rand rand_like dropout native_dropout"},
+    {Trait::counts_draws, Of::any, "tenon.philox_draw.default"},
     {Trait::draws_of_no_slope, Of::torch, "bernoulli normal poisson"},
     {Trait::takes_probability, Of::torch, "bernoulli"},
     {Trait::minds_determinism, Of::torch,

@@ -84,6 +84,8 @@ enum class Trait : std::uint8_t {
   random_in_training,  // takes random numbers where its dropout is not 0 and it trains
   random_by_dropout,   // takes random numbers where its dropout is not 0
   has_gradient_in_python,  // as its op, if it has one, has not: package/tenon/_differentiable.py has the function
+  draws_by_kernels,    // package/tenon/_philox.py may have the function for a device, with kernels of ours that draw as torch's do there
+  counts_draws,        // takes what such kernels draw from torch's generator
   draws_of_no_slope,   // takes random numbers; what it gives has a gradient of zeros by its operands (torch's derivatives.yaml)
   takes_probability,   // as a number behind its tensor, which then only says how many are drawn
   drops_in_training,   // gives its argument outside training, whatever its schema says

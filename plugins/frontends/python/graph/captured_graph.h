@@ -123,6 +123,7 @@ struct CapturedGraph {
   std::vector<ir::ValueId> assumptions; // bools that must be true for the capture to hold
   bool late_sizes = false;              // there are sizes that depend on data
   bool takes_random_numbers = false;    // from torch's generator
+  bool draws_by_kernels = false;        // of ours, some of them
   std::vector<std::uint32_t> loose_inputs;  // of which torch would keep nothing: the program may write them before gradients are asked for
   bool walks = false;                   // it computes gradients, as torch's autograd engine would
   /// Whether NumPy's rules on floating-point errors concern it.

@@ -5,11 +5,14 @@
 
 namespace tenon::python {
 
-/// A copy of the state, as torch.get_rng_state gives it. Throws PythonError.
+/// A copy of the state: that of the host, and where each card's generator is. Throws PythonError.
 Ref generator_state();
 
 /// Puts it back. Keeps an exception that is set.
 void restore_generator(PyObject* state) noexcept;
+
+/// Whether torch records the calls of this thread, with what they draw, for launching them again (torch.cuda.graph). Throws PythonError.
+bool draws_are_captured();
 
 /// Puts torch's generator back to where it was: what runs on twins must not advance it.
 class KeptGenerator {

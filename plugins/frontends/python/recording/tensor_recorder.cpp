@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 #include "python/foreign/foreign_arguments.h"
 #include "python/foreign/opaque_purity.h"
 #include "python/heap/type_traits.h"
 #include "python/library/numpy_api.h"
+#include "python/library/torch_device.h"
 #include "python/library/torch_library.h"
 #include "python/objects/imported.h"
 #include "python/opaque/quiet_calls.h"
@@ -123,6 +126,37 @@ PyObject* TensorRecorder::written_in_python(PyObject* callable) {
   return function && PyFunction_Check(function.get()) ? function.get() : nullptr;  // which the callable keeps
 }
 
+namespace {
+
+/// Whether a tensor begins where memory does that is allocated for it, or given: torch's kernels take vectors there, and draw in their order.
+bool is_whole(const RecordedGraph& core, StandIns::Index index) {
+  const auto count = [](const StandIn& s) { return std::accumulate(s.shape.begin(), s.shape.end(), std::int64_t{1}, std::multiplies()); };
+  const StandIns::Index owner = core.stand_ins.owner(index);
+  return index == owner || (core.stand_ins[index].offset == 0 && count(core.stand_ins[index]) == count(core.stand_ins[owner]));
+}
+
+}  // namespace
+
+/// The function of package/tenon/_philox.py for the device that a call names or has its tensors on; empty where there is none.
+Ref TensorRecorder::drawing(const ForeignFunction& function, std::span<const Ref> arguments) {
+  const TorchLibrary& torch = *known_torch_library();
+  ir::Device device;
+  for (const Ref& argument : arguments) {
+    if (const auto index = core_.stand_ins.find(argument.get())) {
+      device = core_.stand_ins[*index].device;
+      if (!is_whole(core_, *index)) return {};
+    } else if (PyUnicode_Check(argument.get()) || std::strcmp(Py_TYPE(argument.get())->tp_name, "torch.device") == 0) {
+      require_one_device(torch, argument.get());
+      device = device_meant_by(torch, argument.get());
+      if (!device.is_host()) break;
+    }
+  }
+  if (device.is_host()) return {};
+  core_.places.require_served(device);
+  Ref found = checked(PyObject_CallMethod(checked(imported("tenon._philox")).get(), "function_on", "Os", torch_device_object(torch, device), std::string(function.last_word()).c_str()));
+  return found.is(Py_None) ? Ref() : std::move(found);
+}
+
 /// Whether torch would record a call of real numbers with these arguments.
 bool TensorRecorder::tracks_reals(std::span<const Ref> arguments) const {
   std::vector<StandIns::Index> operands;
@@ -148,6 +182,8 @@ Ref TensorRecorder::differentiable(PyObject* callable, std::span<const Ref> argu
   const ForeignFunction& function = foreign_function(callable);
   if (function.has(Trait::retains_gradient) && !arguments.empty() && history_.wanted() && history_.has_node(arguments.front().get()))
     return checked(PyObject_GetAttrString(checked(imported("tenon._hooks")).get(), "retain_grad"));
+  if (function.has(Trait::draws_by_kernels))
+    if (Ref found = drawing(function, arguments)) return found;
   if (!function.has(Trait::has_gradient_in_python) || !tracks_reals(arguments)) return {};
   return checked(PyObject_GetAttrString(checked(imported("tenon._differentiable")).get(), std::string(function.last_word()).c_str()));
 }

@@ -135,6 +135,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
  private:
   Ref leaf(PyObject* callable, PyObject* args, PyObject* kwargs);
   bool tracks_reals(std::span<const Ref> arguments) const;
+  Ref drawing(const ForeignFunction& function, std::span<const Ref> arguments);
 
   RecordedGraph core_;
   RecordedInputs inputs_;
