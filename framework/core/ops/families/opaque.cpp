@@ -1,5 +1,4 @@
-// Ops that a pass must not look into: the call of a foreign function that no op describes, and what runs regions. A backend may claim the latter
-// whole; else the host runs them as steps of its plan.
+// The call of a foreign function that no op describes.
 #include "core/ops/notation/family.h"
 
 namespace tenon::ops {
@@ -22,24 +21,8 @@ Op opaque_op() {
   return op;
 }
 
-Op cond() {
-  Op op;
-  op.name = "cond";
-  // Two regions with one input for each of `operands` and one output for each result: the first runs where `pred` (bool[]) holds.
-  op.schema = "(Tensor pred, Tensor[] operands) -> Tensor[]";
-  op.traits.control = true;
-  op.traits.may_raise = true;  // as a region may
-  op.infer = [](const OpQuery&) -> Result<std::vector<ir::Type>> {
-    return error(Code::unsupported, "cond: its result types are those of its regions: make the node with Graph::add_node");
-  };
-  op.no_grad_reason = "regions are differentiated by whoever captured them";
-  return op;
-}
-
 }  // namespace
 
 Family opaque_ops() { return {opaque_op()}; }
-
-Family control_ops() { return {cond()}; }
 
 }  // namespace tenon::ops

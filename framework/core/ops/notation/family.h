@@ -20,7 +20,7 @@ Family comparison_ops();
 Family rounding_ops();
 Family transcendental_ops();
 Family activation_ops();
-Family likelihood_ops();
+Family loss_ops();
 Family choice_ops();
 Family creation_ops();
 Family device_ops();
