@@ -281,3 +281,16 @@ def test_a_step_may_write_what_a_walk_has_let_go_of(leaf):
         torch.testing.assert_close((got, got.grad), (want, want.grad))
         got.grad = want.grad = None
     assert (tenon.stats()["graphs"], tenon.stats()["graph_breaks"]) == (1, 0)
+
+
+def test_a_question_that_large_tensors_leave_open_is_asked_again_of_small_ones(monkeypatch):
+    from tenon import _kept_by_torch
+
+    monkeypatch.setattr(_kept_by_torch, "_answers", {})
+
+    def answer(size):
+        like = [torch.empty(size, size, dtype=dtype, device="meta") for dtype in (torch.float32, torch.bool)]
+        (x, mask), leaves = _kept_by_torch.operands(like, [True, False])
+        return _kept_by_torch.refuses(torch.Tensor.masked_select, (x, mask), {}, leaves, [x], [])
+
+    assert [answer(1100), answer(4), answer(1100)] == [None, True, True]

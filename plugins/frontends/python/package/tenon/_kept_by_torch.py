@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import torch
 
 _MOST_ANSWERS = 4096
-_answers: dict[Hashable, bool | None] = {}
+_answers: dict[Hashable, bool] = {}
 _MOST_ELEMENTS = 1 << 20  # for which a call is made with zeros of the host
 _BY_DEVICE = {"scaled_dot_product_attention"}  # other kernels, which keep other things
 
@@ -36,11 +36,14 @@ def refuses(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
         hash(question)
     except (KeyError, TypeError):
         return _asked_anew(function, args, kwargs, leaves, written, results_written)
-    if question not in _answers:
+    if question in _answers:
+        return _answers[question]
+    answer = _asked_anew(function, args, kwargs, leaves, written, results_written)
+    if answer is not None:  # else smaller tensors of the kind may say it
         if len(_answers) >= _MOST_ANSWERS:
             _answers.clear()
-        _answers[question] = _asked_anew(function, args, kwargs, leaves, written, results_written)
-    return _answers[question]
+        _answers[question] = answer
+    return answer
 
 
 def _kind_of(value: Any, kinds: dict[int, int]) -> Hashable:
