@@ -18,8 +18,9 @@ void decompose_composites(ir::Graph& graph, bool in_loops) {
     const ir::Node node = graph.node(id);
     const ops::Op* op = ops::find_op(node.op);
     if (!op) continue;
-    const auto& decompose = in_loops && op->in_loops ? op->in_loops : op->decompose;
-    if (op->body || op->loop || op->scatter || (op->kernel && !(in_loops && op->in_loops)) || !decompose) continue;
+    const bool as_loops = in_loops && op->in_loops;
+    const auto& decompose = as_loops ? op->in_loops : op->decompose;
+    if (op->body || op->loop || op->scatter || (op->kernel && !as_loops) || !decompose) continue;
     const std::size_t before = graph.node_capacity();
     ops::NodeBuilder builder(graph, id);
     builder.at(node.location);

@@ -19,15 +19,10 @@ def radam_of_one(params: Tensors, grads: Tensors, exp_avgs: Tensors, exp_avg_sqs
     """``torch.optim.radam._single_tensor_radam``."""
     if _is_unusual(settings):
         return NotImplemented
-    beta1, beta2, decay, eps = settings["beta1"], settings["beta2"], settings["weight_decay"], settings["eps"]
+    beta1, beta2, eps = settings["beta1"], settings["beta2"], settings["eps"]
     lr = _to_scalar(settings["lr"])
     for param, grad, average, square, steps in zip(params, grads, exp_avgs, exp_avg_sqs, state_steps):
-        grad = -grad if settings["maximize"] else grad
-        steps.add_(1)
-        if decay != 0 and settings["decoupled_weight_decay"]:
-            param.mul_(1 - lr * decay)
-        elif decay != 0:
-            grad = grad.add(param, alpha=decay)
+        grad = _begun(param, grad, steps, lr, settings)
         average.lerp_(grad, 1 - beta1)
         square.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         rectified, rect = _rectification(steps, beta2)
@@ -42,15 +37,10 @@ def radam_of_lists(params: Tensors, grads: Tensors, exp_avgs: Tensors, exp_avg_s
     """``torch.optim.radam._multi_tensor_radam``."""
     if _is_unusual(settings):
         return NotImplemented
-    beta1, beta2, decay, eps = settings["beta1"], settings["beta2"], settings["weight_decay"], settings["eps"]
+    beta1, beta2, eps = settings["beta1"], settings["beta2"], settings["eps"]
     lr = _to_scalar(settings["lr"])
     for param, grad, average, square, steps in zip(params, grads, exp_avgs, exp_avg_sqs, state_steps):
-        steps.add_(1)
-        grad = -grad if settings["maximize"] else grad
-        if decay != 0 and settings["decoupled_weight_decay"]:
-            param.mul_(1 - lr * decay)
-        elif decay != 0:
-            grad = grad.add(param, alpha=decay)
+        grad = _begun(param, grad, steps, lr, settings)
         average.lerp_(grad, 1 - beta1)
         square.mul_(beta2)
         square.addcmul_(grad, grad, value=1 - beta2)
@@ -62,6 +52,19 @@ def radam_of_lists(params: Tensors, grads: Tensors, exp_avgs: Tensors, exp_avg_s
         buffer = square.sqrt().add_(eps).div_(size.item()).reciprocal_().add_(unrectified.item())
         param.addcmul_(average, buffer)
     return None
+
+
+def _begun(param: torch.Tensor, grad: torch.Tensor, steps: torch.Tensor, lr: float, settings: dict) -> torch.Tensor:
+    """Counts a step, and gives the gradient with the decay of weights, or decays them where that stands apart."""
+    steps.add_(1)
+    grad = -grad if settings["maximize"] else grad
+    decay = settings["weight_decay"]
+    if decay == 0:
+        return grad
+    if not settings.get("decoupled_weight_decay", False):
+        return grad.add(param, alpha=decay)
+    param.mul_(1 - lr * decay)
+    return grad
 
 
 def _rectification(steps: torch.Tensor, beta2: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -78,13 +81,10 @@ def asgd_of_one(params: Tensors, grads: Tensors, axs: Tensors, mus: Tensors, eta
     """``torch.optim.asgd._single_tensor_asgd``."""
     if _is_unusual(settings):
         return NotImplemented
-    lambd, decay = settings["lambd"], settings["weight_decay"]
+    lambd = settings["lambd"]
     lr = _to_scalar(settings["lr"])
     for param, grad, average, mu, eta, steps in zip(params, grads, axs, mus, etas, state_steps):
-        grad = -grad if settings["maximize"] else grad
-        steps.add_(1)
-        if decay != 0:
-            grad = grad.add(param, alpha=decay)
+        grad = _begun(param, grad, steps, lr, settings)
         size = eta.item()
         param.mul_(1 - lambd * size)
         param.add_(grad, alpha=-size)
@@ -99,13 +99,10 @@ def asgd_of_lists(params: Tensors, grads: Tensors, axs: Tensors, mus: Tensors, e
     """``torch.optim.asgd._multi_tensor_asgd``."""
     if _is_unusual(settings):
         return NotImplemented
-    lambd, decay = settings["lambd"], settings["weight_decay"]
+    lambd = settings["lambd"]
     lr = _to_scalar(settings["lr"])
     for param, grad, average, mu, eta, steps in zip(params, grads, axs, mus, etas, state_steps):
-        grad = -grad if settings["maximize"] else grad
-        steps.add_(1)
-        if decay != 0:
-            grad = grad.add(param, alpha=decay)
+        grad = _begun(param, grad, steps, lr, settings)
         param.addcmul_(grad.add(param, alpha=lambd), eta, value=-1)
         average.addcmul_(param.sub(average), mu)
         eta.copy_(lr / ((1 + lambd * lr * steps) ** settings["alpha"]))
