@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
-#include <tuple>
 
 #include "core/base/error.h"
 #include "core/ir/symbol_uses.h"
@@ -117,27 +117,15 @@ std::uint32_t tensor_of_output(const CapturedGraph& captured, std::uint32_t outp
   return static_cast<std::uint32_t>(tensor - captured.tensors.begin());
 }
 
-/// The inputs with a gradient, by number among them: what the forward reads first has its gradient last; those of one node come in its order.
-std::vector<std::uint32_t> order_of_gradients(const ir::Graph& forward, std::span<const ir::ValueId> wanted, const rewrite::BackwardGraph& part) {
-  struct Read {
-    std::ptrdiff_t node, operand;
-    std::uint32_t number;
-  };
-  std::vector<ir::ValueId> results, ends;
-  for (const rewrite::BackwardGraph::Result& result : part.results) results.push_back(result.value);
-  for (std::size_t w = 0; w < wanted.size(); ++w)
-    if (part.gradients[w]) ends.push_back(wanted[w]);
-  std::vector<Read> first_reads;
-  const std::vector<NodeId> nodes = rewrite::nodes_between(forward, results, ends, rewrite::stops_at(forward, ends));  // the last first
-  for (ir::ValueId value : ends) {
-    if (forward.value(value).kind != ir::ValueKind::input) break;  // inner values, whose nodes come later
-    const auto place_in = [&](NodeId id) { return std::ranges::find(forward.node(id).operands, value) - forward.node(id).operands.begin(); };
-    const auto reader = std::find_if(nodes.rbegin(), nodes.rend(), [&](NodeId id) { return place_in(id) < std::ssize(forward.node(id).operands); });
-    first_reads.push_back({reader - nodes.rbegin(), reader == nodes.rend() ? 0 : place_in(*reader), static_cast<std::uint32_t>(first_reads.size())});
-  }
-  std::ranges::sort(first_reads, [](const Read& a, const Read& b) { return std::tie(b.node, a.operand) < std::tie(a.node, b.operand); });
-  std::vector<std::uint32_t> order;
-  for (const Read& read : first_reads) order.push_back(read.number);
+/// The inputs with a gradient, by number among them, as torch's engine comes to them.
+std::vector<std::uint32_t> order_of_gradients(const CapturedGraph& captured, const SegmentGradients& gradients, const rewrite::BackwardGraph& part) {
+  if (captured.turns.empty()) return {};
+  std::vector<std::int64_t> turns;
+  for (std::size_t w = 0; w < gradients.wanted.size(); ++w)
+    if (part.gradients[w]) turns.push_back(captured.turns[gradients.wanted[w]]);
+  std::vector<std::uint32_t> order(turns.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater(), [&](std::uint32_t number) { return turns[number]; });
   return order;
 }
 
@@ -191,7 +179,7 @@ std::uint32_t add_unseen(CapturedGraph& captured, const ir::Graph& forward, ir::
 
 GradientNode node_of(CapturedGraph& captured, const SegmentGradients& gradients, rewrite::BackwardGraph part) {
   GradientNode node;
-  node.order = order_of_gradients(gradients.forward, gradients.values, part);
+  node.order = order_of_gradients(captured, gradients, part);
   for (const rewrite::BackwardGraph::Result& result : part.results)
     node.results.push_back(result.output ? tensor_of_output(captured, *result.output) : add_unseen(captured, gradients.forward, result.value));
   for (std::uint32_t o : part.kept_outputs) node.kept_tensors.push_back(tensor_of_output(captured, o));

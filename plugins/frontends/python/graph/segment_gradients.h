@@ -37,7 +37,7 @@ struct GradientNode {
   std::vector<std::uint32_t> results;       // CapturedGraph::tensors, in memory of their own, or that only nodes know
   std::vector<std::uint32_t> kept_tensors;  // CapturedGraph::tensors that are read; inputs that are read are in `part`
   GradientGraph whole;                      // all gradients, from row-major ones
-  std::vector<std::uint32_t> order;  // the numbers of the inputs among those with a gradient, as torch comes by their gradients: what is read first comes last
+  std::vector<std::uint32_t> order;  // the numbers of the inputs among those with a gradient, as torch's engine comes to them
 };
 
 struct SegmentGradients {

@@ -44,6 +44,13 @@ std::vector<RecordedGradients::Index> RecordedGradients::leaves() const {
   return found;
 }
 
+std::vector<std::int64_t> RecordedGradients::turns() const {
+  std::vector<std::int64_t> turns(inputs_.stand_ins().size(), -1);
+  for (std::size_t input = 0; input < turns.size(); ++input)
+    if (const Index leaf = inputs_.stand_ins()[input]; stand_ins_[leaf].requires_grad) turns[input] = history_.turn_of_leaf(leaf);
+  return turns;
+}
+
 std::vector<ir::ValueId> RecordedGradients::tracked_values() const {
   std::vector<ir::ValueId> values;
   for (Index leaf : leaves()) std::ranges::copy(history_.values_of_leaf(leaf), std::back_inserter(values));

@@ -28,6 +28,8 @@ class RecordedGradients {
   bool may_be_gradient(PyObject* tensor, PyObject* value) const;
   /// The inputs of the graph of which torch would keep nothing for the gradients of what was recorded.
   std::vector<std::uint32_t> loose_inputs() const { return any_ ? std::vector<std::uint32_t>() : history_.loose_inputs(); }
+  /// By input of the graph that requires grad: when torch's engine comes to it, as `CapturedGraph::turns` says.
+  std::vector<std::int64_t> turns() const;
   /// Whether there was a walk.
   bool any() const { return any_; }
   /// Whether a tensor has a `.grad` of its own: one that was there before, or a leaf.

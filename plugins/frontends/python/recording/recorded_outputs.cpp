@@ -300,6 +300,7 @@ CapturedGraph RecordedOutputs::finish() {
   captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_.trace()), trace_.take_op_names());
   captured.walks = gradients_.any();
   captured.loose_inputs = gradients_.loose_inputs();
+  captured.turns = gradients_.turns();
   captured.late_sizes = symbols_.any_data();
   add_gradients(captured);
   return captured;

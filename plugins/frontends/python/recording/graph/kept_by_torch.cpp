@@ -48,6 +48,8 @@ void KeptByTorch::note_call(Call call, Index first, std::size_t first_node) {
   if (!gives && call.operands.empty()) return;
   noted.gives = gives ? first : call.operands.front().index;
   collect_results(call.results.get(), noted);
+  for (std::size_t place = 0; place < call.operands.size(); ++place)
+    first_reads_.try_emplace(call.operands[place].index, FirstRead{calls_.size(), static_cast<std::int64_t>(place)});
   noted.made = std::move(call);
   for (ir::NodeId id : core_.graph.nodes().subspan(std::min(first_node, core_.graph.nodes().size()))) {
     const ir::Node& node = core_.graph.node(id);
@@ -67,17 +69,13 @@ void KeptByTorch::note_call(Call call, Index first, std::size_t first_node) {
 
 std::int64_t KeptByTorch::turn_of_leaf(Index leaf) const {
   constexpr std::int64_t kMostOperands = 64;
-  for (std::size_t at = 0; at < calls_.size(); ++at) {
-    const auto& operands = calls_[at].made.operands;
-    const auto found = std::ranges::find(operands, leaf, &Operand::index);
-    if (found == operands.end()) continue;
-    const std::int64_t place = found - operands.begin(), call = static_cast<std::int64_t>(at) * kMostOperands;
-    // Of one call the engine comes to operands in their order. A dense layer is a product with the weight turned around, to which the bias comes first.
-    static PyObject* const dense = checked(PyObject_GetAttrString(checked(imported("torch.nn.functional")).get(), "linear")).release();
-    const std::int64_t turn = calls_[at].made.callable.is(dense) ? (place + 1) % 3 : place;
-    return call + kMostOperands - 1 - turn;
-  }
-  return -1;
+  const auto read = first_reads_.find(leaf);
+  if (read == first_reads_.end()) return -1;
+  const auto [call, place] = read->second;
+  // Of one call the engine comes to operands in their order. A dense layer is a product with the weight turned around, to which the bias comes first.
+  static PyObject* const dense = checked(PyObject_GetAttrString(checked(imported("torch.nn.functional")).get(), "linear")).release();
+  const std::int64_t turn = calls_[call].made.callable.is(dense) ? (place + 1) % 3 : place;
+  return static_cast<std::int64_t>(call) * kMostOperands + kMostOperands - 1 - turn;
 }
 
 void KeptByTorch::collect_results(PyObject* results, NotedCall& call) const {

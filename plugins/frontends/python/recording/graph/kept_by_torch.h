@@ -64,6 +64,11 @@ class KeptByTorch {
 
   RecordedGraph& core_;
   std::vector<NotedCall> calls_;
+  struct FirstRead {
+    std::size_t call;
+    std::int64_t place;  // among its operands
+  };
+  std::unordered_map<Index, FirstRead> first_reads_;
   struct OfNode {
     std::size_t call;
     std::vector<Kept> kept;
