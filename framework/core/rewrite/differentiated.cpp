@@ -169,6 +169,12 @@ class Copier {
 
   void add_input(ValueId v) { values_[v] = to_.add_input(from_.type(v), from_.value(v).name); }
 
+  /// An output of the forward: of an input it is a copy, which lies in memory of its own.
+  void add_kept(ValueId v) {
+    add_input(v);
+    if (from_.value(v).kind == ir::ValueKind::input) to_.set_strides(values_[v], std::nullopt);
+  }
+
   void add_node(NodeId id) {
     const ir::Node& node = from_.node(id);
     if (!node.regions.empty()) throw Exception(error(Code::unsupported, "{} has no gradient: it has branches", node.op));
@@ -293,7 +299,7 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result>
     const auto known = output_of(v);
     made.kept_outputs.push_back(static_cast<std::uint32_t>(known - forward.outputs().begin()));
     if (known == forward.outputs().end()) forward.add_output({.value = v, .kind = ir::OutputKind::saved});
-    backward.add_input(v);
+    backward.add_kept(v);
   }
   for (ValueId v : joint.tangents) backward.add_input(v);
   made.graph = with_outputs(backward, joint, needed, made.gradients);
@@ -376,7 +382,7 @@ BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std:
   BackwardGraph made{.graph = {}, .results = whole.results, .kept_inputs = whole.kept_inputs, .kept_outputs = whole.kept_outputs, .gradients = {}, .reads_result = whole.reads_result};
   Copier backward(joint.graph, forward.name + "_backward");
   for (std::uint32_t i : whole.kept_inputs) backward.add_input(joint.inputs[i]);
-  for (ValueId v : kept) backward.add_input(v);
+  for (ValueId v : kept) backward.add_kept(v);
   for (ValueId v : joint.tangents) backward.add_input(v);
   made.graph = with_outputs(backward, joint, needed, made.gradients);
   return made;
@@ -405,7 +411,7 @@ ir::Graph from_outputs(const ir::Graph& from, std::size_t first, std::size_t cou
   const IdSet<NodeId> needed = needed_by(graph, ends, given);
   Copier copier(graph, graph.name);
   for (ValueId v : graph.inputs()) copier.add_input(v);
-  for (ValueId v : given) copier.add_input(v);
+  for (ValueId v : given) copier.add_kept(v);
   for (NodeId id : graph.nodes()) {
     if (!needed.has(id)) continue;
     if (!is_pure(graph, graph.node(id))) throw Exception(error(Code::unsupported, "it reads what {} gives, which is not computed again", graph.node(id).op));

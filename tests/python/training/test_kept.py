@@ -118,3 +118,25 @@ def test_pictures_are_kept_with_channels_last():
         got = torch.autograd.grad(compiled(x).square().sum(), list(network.parameters()))
         torch.testing.assert_close(got, want)
     assert tenon.stats()["eager_fallbacks"] == 0
+
+
+LAYOUTS = {
+    "turned": lambda w: w.t(), "a part": lambda w: w[:, 1:], "every second": lambda w: w[:, ::2], "expanded": lambda w: w[:1].expand(5, 6),
+    "dimensions last": lambda w: w.reshape(5, 2, 3).permute(2, 0, 1), "itself": lambda w: w,
+}
+
+
+@pytest.mark.parametrize("leaf", [True, False], ids=["leaf", "computed"])
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+@pytest.mark.parametrize("body", [lambda x: x.reshape(-1).sin(), lambda x: x.flatten(1).exp(), lambda x: x.contiguous().sin() * 2], ids=["reshape", "flatten", "contiguous"])
+def test_a_copy_of_an_input_lies_as_it_was_made(body, layout, leaf):
+    """Of these torch keeps a copy, not the input: that is in another order."""
+    found = []
+    for function in (body, tenon.compile(body)):
+        w = torch.randn(5, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1), requires_grad=True)
+        x = layout(w).detach().requires_grad_() if leaf else layout(w)
+        y = function(x)
+        (gradient,) = torch.autograd.grad(y.square().sum(), x if leaf else w, create_graph=True)
+        (second,) = torch.autograd.grad(gradient.sin().sum(), x if leaf else w)
+        found.append((y, gradient, second))
+    torch.testing.assert_close(found[1], found[0], check_stride=False)
