@@ -1,5 +1,6 @@
 """What a device draws by kernels of ours: the bits that a generator's state says, and the state that is left."""
 import math
+import sys
 
 import pytest
 import torch
@@ -141,3 +142,17 @@ def test_what_begins_between_vectors_is_left_to_torch(device, generator):
     else:
         fn(base[1:])
         assert generator.get_offset() == offset  # torch has a generator of its own for the mock device
+
+
+def test_a_draw_runs_no_python_of_ours(device, generator):
+    fn = tenon.compile(lambda x: F.dropout(F.dropout(x, 0.5), 0.25))
+    x = torch.ones(64, device=device)
+    fn(x)
+    called = []
+    sys.setprofile(lambda frame, event, _: called.append(frame.f_code.co_name) if event == "call" and frame.f_code.co_filename == _philox.__file__ else None)
+    try:
+        offset = generator.get_offset()
+        fn(x)
+    finally:
+        sys.setprofile(None)
+    assert called == ["is_capturing"] and generator.get_offset() == offset + 8

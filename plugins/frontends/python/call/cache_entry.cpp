@@ -393,7 +393,7 @@ RunStatus CacheEntry::run_any(Built& built) {
   if (runs_) {
     Ref random_state;
     try {
-      if (captured_.takes_random_numbers) random_state = generator_state();
+      if (captured_.takes_random_numbers) random_state = captured_.draws_by_calls ? generator_state() : generator_state_of_cards();
     } catch (const PythonError&) {
       return RunStatus::raised;
     }

@@ -7,6 +7,8 @@ namespace tenon::python {
 
 /// A copy of the state: that of the host, and where each card's generator is. Throws PythonError.
 Ref generator_state();
+/// Of the cards alone, which takes a tenth of the time.
+Ref generator_state_of_cards();
 
 /// Puts it back. Keeps an exception that is set.
 void restore_generator(PyObject* state) noexcept;

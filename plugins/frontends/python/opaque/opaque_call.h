@@ -61,6 +61,9 @@ class OpaqueCall {
   /// Calls the function with these tensors and gives those of its results, in order: empty where it gives None. Throws PythonError.
   std::vector<Ref> run(PyObject* const* tensors) const;
 
+  /// The positional arguments with these tensors: a tuple. Throws PythonError.
+  Ref arguments(PyObject* const* tensors) const { return args_.fill(tensors); }
+
   std::int64_t handle() const { return handle_; }
   const std::string& target() const { return target_; }
   int traverse(visitproc visit, void* arg) const;

@@ -6,6 +6,7 @@
 #include <array>
 #include <optional>
 
+#include "python/opaque/generator_artefact.h"
 #include "python/opaque/planned_tensors.h"
 #include "python/opaque/python_artefact.h"
 #include "python/opaque/torch_artefact.h"
@@ -130,6 +131,7 @@ class PythonBackend final : public Backend {
       if (node.op() != "opaque") continue;
       auto call = call_of(node);
       if (!call) throw Failure(TENON_NOT_FOUND, "the opaque call is gone");
+      if (auto draw = make_generator_artefact(graph, node, call)) return draw;
       return std::make_unique<OpaqueArtefact>(graph, node, std::move(call));
     }
     return make_torch_artefact(graph);

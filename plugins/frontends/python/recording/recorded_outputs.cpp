@@ -297,6 +297,7 @@ CapturedGraph RecordedOutputs::finish() {
   captured.error_handlings = std::move(core_.error_handlings);
   captured.takes_random_numbers = core_.random_token.has_value();
   captured.draws_by_kernels = core_.draws_by_kernels;
+  captured.draws_by_calls = core_.draws_by_calls;
   captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_.trace()), trace_.take_op_names());
   captured.walks = gradients_.any();
   captured.loose_inputs = gradients_.loose_inputs();

@@ -45,6 +45,7 @@ struct RecordedGraph {
   std::optional<ir::ValueId> random_token;  // of the last call that took random numbers
   RecordedDraws draws;                      // such calls
   bool draws_by_kernels = false;            // some of them draw by kernels of ours, from what torch's generator says
+  bool draws_by_calls = false;              // others are calls of the library's
   int branches = 0;                         // of control ops that were begun and are not chosen among yet
 
   bool in_branch() const { return branches > 0; }

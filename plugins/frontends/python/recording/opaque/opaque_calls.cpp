@@ -224,6 +224,7 @@ std::vector<ir::ValueId> OpaqueCalls::add_node(const ForeignFunction& function, 
     results = core_.draws.next(function.name, types);
   } else {
     results = add_call(function.name, std::move(call), std::move(values), types, use.random);
+    if (use.random) (function.has(Trait::counts_draws) ? core_.draws_by_kernels : core_.draws_by_calls) = true;
     if (use.random) core_.draws.note({function.name, function.flavour == ops::Flavour::torch, std::move(types), results});
   }
   const auto given = results.end() - static_cast<std::ptrdiff_t>(use.declared.size());

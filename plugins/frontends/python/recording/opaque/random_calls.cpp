@@ -33,7 +33,6 @@ Ref RandomCalls::record(PyObject* callable, const ForeignFunction& function, PyO
   use.random = true;
   if (operands.empty()) use.twin_kwargs = with_meta_device(kwargs ? core_.stand_ins.with_twins(kwargs).get() : nullptr);
   Ref drawn = opaque_.record(callable, function, args, kwargs, use);
-  core_.draws_by_kernels |= function.has(Trait::counts_draws);
   if (function.has(Trait::draws_between)) note_bounds(args, kwargs, drawn.get());
   return drawn;
 }
