@@ -196,6 +196,15 @@ at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const 
   return at::convolution(on_host(input), on_host(weight), host_bias, stride, padding, dilation, transposed, output_padding, groups).to(input.device());
 }
 
+std::tuple<at::Tensor, at::Tensor, at::Tensor> convolution_backward(const at::Tensor& gradient, const at::Tensor& input, const at::Tensor& weight, at::IntArrayRef stride,
+                                                                    at::IntArrayRef padding, at::IntArrayRef dilation, bool transposed, at::IntArrayRef output_padding,
+                                                                    std::int64_t groups, std::array<bool, 3> wanted) {
+  const auto [of_input, of_weight, of_bias] =
+      at::convolution_backward(on_host(gradient), on_host(input), on_host(weight), std::nullopt, stride, padding, dilation, transposed, output_padding, groups, wanted);
+  const auto there = [&](const at::Tensor& made) { return made.defined() ? made.to(gradient.device()) : made; };
+  return {there(of_input), there(of_weight), there(of_bias)};
+}
+
 void on_the_cpu(const c10::OperatorHandle& op, torch::jit::Stack* stack) { at::native::cpu_fallback(op, stack); }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
@@ -211,6 +220,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("unfold", unfold);
   m.impl("_local_scalar_dense", local_scalar);
   m.impl("convolution_overrideable", convolution);
+  m.impl("convolution_backward_overrideable", convolution_backward);
 }
 TORCH_LIBRARY_IMPL(_, PrivateUse1, m) { m.fallback(torch::CppFunction::makeFromBoxedFunction<&on_the_cpu>()); }
 

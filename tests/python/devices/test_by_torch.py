@@ -4,6 +4,7 @@ import torch
 import torch.nn.functional as F
 
 import tenon
+from tenon import _by_torch
 
 X = torch.randn(3, 4)
 
@@ -75,7 +76,7 @@ def test_what_torch_has_no_function_for_runs_in_the_hosts_memory(check, device):
 
 @pytest.mark.parametrize("options", [{}, {"padding": 1, "stride": 2}, {"dilation": 2, "groups": 2}, {"stride": 3, "padding": (0, 2)}], ids=str)
 def test_the_gradient_of_a_picture(check, device, options):
-    """Against the CPU's: the mock device's own torch has no gradients of convolutions."""
+    """Against the CPU's."""
     tenon.compile(lambda x: x + 1)(X.to(device))
     x, w = torch.randn(2, 4, 9, 10), torch.randn(6, 4 // options.get("groups", 1), 3, 2)
 
@@ -91,6 +92,37 @@ def test_the_gradient_of_a_picture(check, device, options):
     check.same(results[1], results[0])
     stats = tenon.stats()
     assert (stats["graph_breaks"], stats["eager_fallbacks"]) == (0, 0) and stats["backends"]["python"]["runs"] > 0, stats
+
+
+@pytest.mark.parametrize("options", [{}, {"padding": 1, "stride": 2}, {"dilation": 2, "groups": 2}, {"stride": 3, "padding": (0, 2)}, {"padding": (3, 1)}], ids=str)
+def test_both_gradients_of_a_convolution_are_one_call(check, device, monkeypatch, options):
+    calls, both = [], _by_torch.conv_gradients
+    monkeypatch.setattr(_by_torch, "conv_gradients", lambda *args: calls.append(args) or both(*args))
+    tenon.compile(lambda x: x + 1)(X.to(device))
+    x, w = torch.randn(2, 4, 9, 10), torch.randn(6, 4 // options.get("groups", 1), 3, 2)
+
+    def fn(x, w):
+        return torch.autograd.grad(F.conv2d(x, w, **options).sin().sum(), (x, w))
+
+    given = [t.to(device).requires_grad_() for t in (x, w)]
+    compiled = tenon.compile(fn, backend="llvm")
+    for _ in range(2):
+        check.same(compiled(*given), fn(*given))
+    stats = tenon.stats()
+    assert (stats["graph_breaks"], stats["eager_fallbacks"], len(calls)) == (0, 0, 2), stats
+
+
+def test_gradients_of_two_convolutions_alike(check, device):
+    """The gradient of their sum belongs to both."""
+    tenon.compile(lambda x: x + 1)(X.to(device))
+    x, y, v, w = (torch.randn(2, 3, 6, 6), torch.randn(2, 3, 6, 6), torch.randn(4, 3, 3, 3), torch.randn(4, 3, 3, 3))
+
+    def fn(*given):
+        x, y, v, w = given
+        return torch.autograd.grad((F.conv2d(x, v) + F.conv2d(y, w)).sin().sum(), given)
+
+    given = [t.to(device).requires_grad_() for t in (x, y, v, w)]
+    check.same(tenon.compile(fn, backend="llvm")(*given), fn(*given))
 
 
 def test_a_view_goes_with_the_function_that_reads_it(by_torch):

@@ -248,6 +248,40 @@ Op conv_weight_sum_op() {
   return op;
 }
 
+/// What each element of a `conv_sum`'s input was multiplied by, times a gradient of what it gave. For devices on which it may be one call of a library.
+Op conv_input_sum_op() {
+  Op op;
+  op.name = "conv_input_sum";
+  op.schema = "(Tensor weight, Tensor gradient, *, int[] sizes, int[] stride, int[] before, int[] dilation, int groups=1) -> Tensor";
+  op.aliases = names({"tenon._by_torch.conv_input_sum"}, "(weight, gradient, sizes, stride, before, dilation, groups=1)");
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 2, 2);
+    const Shape &w = q.type(0).shape, &g = q.type(1).shape;
+    Shape sizes = q.integers("sizes");
+    TENON_USER_CHECK(w.size() >= 3 && g.size() == w.size() && sizes.size() + 2 == w.size(), "weight and gradient of {} and {} dimensions do not go with {} sizes", w.size(), g.size(), sizes.size());
+    infer::require_equal(q.graph(), w[0], g[1], "the channels of the weight and of the gradient");
+    sizes.insert(sizes.begin(), {g[0], w[1] * Dim(q.constant_integer("groups", 1))});
+    return infer::one(q, infer::shared_dtype(q), std::move(sizes));
+  };
+  op.decompose = gradients::conv_input_sum;
+  op.samples = [] {
+    std::vector<Sample> all;
+    using Numbers = std::vector<std::int64_t>;
+    const auto add = [&](std::string name, DType t, Numbers w, Numbers g, const Numbers& sizes, const Numbers& stride, const Numbers& before, const Numbers& dilation, std::int64_t groups) {
+      all.push_back({.name = std::move(name), .operands = {{.dtype = t, .shape = std::move(w), .fill = Fill::unit}, {.dtype = t, .shape = std::move(g), .fill = Fill::unit}}, .tolerance = 8});
+      all.back().attributes = {{"before", dims_of(before)}, {"dilation", dims_of(dilation)}, {"groups", Dim(groups)}, {"sizes", dims_of(sizes)}, {"stride", dims_of(stride)}};
+    };
+    for (DType t : {DType::f32, DType::f64, DType::f16}) add(std::string(name_of(t)), t, {4, 3, 3, 3}, {2, 4, 7, 6}, {7, 6}, {1, 1}, {1, 1}, {1, 1}, 1);
+    add("groups", DType::f32, {6, 2, 3}, {2, 6, 5}, {9}, {2}, {1}, {1}, 2);
+    add("dilated", DType::f32, {3, 2, 2, 3}, {1, 3, 6, 3}, {9, 8}, {1, 2}, {0, 2}, {3, 2}, 1);
+    add("strided", DType::f32, {16, 24, 3, 3}, {2, 16, 5, 4}, {9, 8}, {2, 2}, {1, 1}, {1, 1}, 1);
+    add("left_over", DType::f32, {3, 2, 3}, {1, 3, 3}, {11}, {3}, {0}, {1}, 1);
+    add("no_batch", DType::f32, {3, 2, 3}, {0, 3, 7}, {9}, {1}, {0}, {1}, 1);
+    return all;
+  };
+  return op;
+}
+
 // ---- convolution
 
 struct Attributes {
@@ -411,6 +445,6 @@ Op convolution_op() {
 
 }  // namespace
 
-Family convolution_ops() { return {conv_sum_op(), conv_weight_sum_op(), spread_op(), convolution_op()}; }
+Family convolution_ops() { return {conv_sum_op(), conv_weight_sum_op(), conv_input_sum_op(), spread_op(), convolution_op()}; }
 
 }  // namespace tenon::ops

@@ -182,21 +182,37 @@ class GradientOfInput {
   std::int64_t places_ = 1;  // within all strides
 };
 
+/// For tensors of a device one node, which a library there may have a function for; in the host's memory what our own kernels make of it.
+ValueId gradient_of_input(GradBuilder& g, const Windows& w, ValueId gradient, ValueId weight) {
+  if (g.type(gradient).device.is_host()) return GradientOfInput(g, w, gradient, weight)();
+  return g.one("conv_input_sum", {weight, gradient},
+               {{"before", dims_of(w.before)}, {"dilation", dims_of(w.dilation)}, {"groups", Dim(w.groups)}, {"sizes", dims_of(w.in)}, {"stride", dims_of(w.stride)}});
+}
+
 }  // namespace
+
+GradBuilder::Values conv_input_sum(NodeBuilder& nodes, const OpQuery& query) {
+  GradBuilder g(nodes, query, {}, {});
+  const ValueId weight = g.operand(0), gradient = g.operand(1);
+  Shape input(2, Dim(0));  // of which only the spatial part matters here
+  for (const Dim& size : query.integers("sizes")) input.push_back(size);
+  const Windows w(query, input, g.shape(gradient), g.shape(weight));
+  return {GradientOfInput(g, w, gradient, weight)()};
+}
 
 GradBuilder::Values conv_sum(GradBuilder& g) {
   const ValueId x = g.operand(0), weight = g.operand(1);
   const Windows w(g.query(), g.shape(x), g.shape(g.result()), g.shape(weight));
   const ValueId of_weight = g.one("conv_weight_sum", {x, g.gradient()},
                                   {{"before", dims_of(w.before)}, {"dilation", dims_of(w.dilation)}, {"groups", Dim(w.groups)}, {"kernel", dims_of(w.kernel)}, {"stride", dims_of(w.stride)}});
-  return {GradientOfInput(g, w, g.gradient(), weight)(), of_weight};
+  return {gradient_of_input(g, w, g.gradient(), weight), of_weight};
 }
 
 /// Of the result the gradient is a weight: it stands where that of the convolution did.
 GradBuilder::Values conv_weight_sum(GradBuilder& g) {
   const ValueId x = g.operand(0), of_result = g.operand(1), weight = g.gradient();
   const Windows w(g.query(), g.shape(x), g.shape(of_result), g.shape(weight));
-  return {GradientOfInput(g, w, of_result, weight)(), g.one("conv_sum", {x, weight}, window_attributes(w.stride, w.before, w.after(), w.dilation, w.groups))};
+  return {gradient_of_input(g, w, of_result, weight), g.one("conv_sum", {x, weight}, window_attributes(w.stride, w.before, w.after(), w.dilation, w.groups))};
 }
 
 }  // namespace tenon::ops::gradients

@@ -40,6 +40,7 @@ GradBuilder::Values matrix_product(GradBuilder& g);  // mm, bmm
 // convolutions.cpp
 GradBuilder::Values conv_sum(GradBuilder& g);
 GradBuilder::Values conv_weight_sum(GradBuilder& g);
+GradBuilder::Values conv_input_sum(NodeBuilder& nodes, const OpQuery& query);  // of a weight and a gradient: what the op of that name means
 
 // indexing.cpp
 GradBuilder::Values embedding(GradBuilder& g);

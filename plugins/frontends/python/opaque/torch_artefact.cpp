@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "core/ir/buffer.h"
@@ -31,25 +33,72 @@ bool is_on_device(const ir::Graph& graph, const ir::Node& node) {
   return std::ranges::any_of(node.operands, there) || std::ranges::any_of(node.results, there);
 }
 
+/// The gradients of a convolution that torch gives in one call, by NodeId: the earlier one says which the later one is. What lies between needs none
+/// of the first for the second. With the GIL.
+using Pairs = std::unordered_map<std::uint32_t, ir::NodeId>;
+
+/// Whether the last of some nodes in a row needs what the first computes.
+bool comes_of_first(const ir::Graph& graph, std::span<const ir::NodeId> nodes) {
+  std::vector<bool> after(graph.value_capacity());  // values that come of the first node
+  const auto comes = [&](ir::NodeId id) { return id == nodes.front() || std::ranges::any_of(graph.node(id).operands, [&](ir::ValueId v) { return after[v.value]; }); };
+  for (const ir::NodeId id : nodes)
+    if (comes(id))
+      for (const ir::ValueId r : graph.node(id).results) after[r.value] = true;
+  return comes(nodes.back());
+}
+
+Pairs pairs_of_gradients(const ir::Graph& graph, std::span<const ir::NodeId> nodes) {
+  std::vector<ir::NodeId> gradients;
+  for (const ir::NodeId id : nodes)
+    if (graph.node(id).op == "conv_input_sum" || graph.node(id).op == "conv_weight_sum") gradients.push_back(id);
+  Pairs pairs;
+  const auto place = [&](ir::NodeId id) { return std::ranges::find(graph.nodes(), id) - graph.nodes().begin(); };
+  while (!gradients.empty()) {
+    const ir::NodeId first = gradients.front();
+    const auto goes_with = [&](ir::NodeId other) {
+      if (!TorchNode::of_both(graph, first, other) && !TorchNode::of_both(graph, other, first)) return false;
+      return !comes_of_first(graph, std::span(graph.nodes()).subspan(static_cast<std::size_t>(place(first)), static_cast<std::size_t>(place(other) - place(first) + 1)));
+    };
+    gradients.erase(gradients.begin());
+    const auto found = std::ranges::find_if(gradients, goes_with);
+    if (found == gradients.end()) continue;
+    pairs.emplace(first.value, *found);
+    gradients.erase(found);
+  }
+  return pairs;
+}
+
 /// Work is given to torch's current stream, which is the one that the plan runs on.
 class TorchArtefact final : public PythonArtefact {
  public:
   explicit TorchArtefact(const GraphView& buffer) : graph_(ir::read_buffer(buffer.bytes()).value()) {
     const GilHeld gil;
+    const Pairs pairs = pairs_of_gradients(graph_, graph_.nodes());
     for (const ir::NodeId id : graph_.nodes()) {
-      if (graph_.node(id).op == "constant") continue;
-      auto node = TorchNode::of(graph_, id);
-      if (!node) throw Failure(TENON_UNSUPPORTED, "torch has no function for a node of the group");
-      nodes_.push_back({id, std::move(*node)});
+      const ir::Node& node = graph_.node(id);
+      if (node.op == "constant" || pairs.contains(id.value)) continue;
+      if (const auto pair = std::ranges::find(pairs, id, &Pairs::value_type::second); pair != pairs.end()) {
+        add_both(ir::NodeId(pair->first), id);
+        continue;
+      }
+      auto found = TorchNode::of(graph_, id);
+      if (!found) throw Failure(TENON_UNSUPPORTED, "torch has no function for a node of the group");
+      calls_.push_back({node.operands, node.results, std::move(*found)});
     }
   }
-  ~TorchArtefact() override { drop(nodes_); }
+  ~TorchArtefact() override { drop(calls_); }
 
  private:
   struct Call {
-    ir::NodeId id;
+    std::vector<ir::ValueId> operands, results;
     TorchNode node;
   };
+
+  void add_both(ir::NodeId a, ir::NodeId b) {
+    if (graph_.node(a).op != "conv_input_sum") std::swap(a, b);
+    const ir::Node &x = graph_.node(a), &w = graph_.node(b);
+    calls_.push_back({{x.operands[0], w.operands[0], w.operands[1]}, {x.results[0], w.results[0]}, *TorchNode::of_both(graph_, a, b)});
+  }
 
   Ref input(std::size_t i, const TenonExecuteArgs& args, std::span<const std::int64_t> symbols) const {
     const ir::Type& type = graph_.type(graph_.inputs()[i]);
@@ -68,7 +117,7 @@ class TorchArtefact final : public PythonArtefact {
   bool wrote_output(const Call& call, std::span<const Ref> operands, const TenonExecuteArgs& args, std::span<const std::int64_t> symbols) const {
     if (graph_.outputs().size() != 1) return false;  // none: the function checks its arguments, and nobody reads what it gives
     const ir::ValueId value = graph_.outputs()[0].value;
-    if (graph_.node(call.id).results.size() != 1 || graph_.node(call.id).results[0] != value) return false;
+    if (call.results.size() != 1 || call.results[0] != value) return false;
     const ir::Type& type = graph_.type(value);
     const Extents shape = evaluated(type.shape, symbols);
     if (type.device.is_host() || std::ranges::any_of(shape, [](std::int64_t size) { return size <= 0; })) return false;
@@ -83,15 +132,14 @@ class TorchArtefact final : public PythonArtefact {
     std::vector<Ref> values(graph_.value_capacity());
     for (std::size_t i = 0; i < graph_.inputs().size(); ++i)
       if (graph_.type(graph_.inputs()[i]).is_tensor()) values[graph_.inputs()[i].value] = input(i, args, symbols);
-    for (const Call& call : nodes_) {
-      const ir::Node& node = graph_.node(call.id);
+    for (const Call& call : calls_) {
       std::vector<Ref> operands;
-      for (const ir::ValueId v : node.operands) operands.push_back(values[v.value]);
-      if (&call == &nodes_.back() && wrote_output(call, operands, args, symbols)) return;
+      for (const ir::ValueId v : call.operands) operands.push_back(values[v.value]);
+      if (&call == &calls_.back() && wrote_output(call, operands, args, symbols)) return;
       std::vector<Ref> made = call.node.run(operands, symbols);
-      if (made.size() != node.results.size())
-        throw Failure(TENON_PLUGIN_FAILED, fmt::format("{} gave {} results instead of {}", call.node.function(), made.size(), node.results.size()));
-      for (std::size_t i = 0; i < made.size(); ++i) values[node.results[i].value] = std::move(made[i]);
+      if (made.size() != call.results.size())
+        throw Failure(TENON_PLUGIN_FAILED, fmt::format("{} gave {} results instead of {}", call.node.function(), made.size(), call.results.size()));
+      for (std::size_t i = 0; i < made.size(); ++i) values[call.results[i].value] = std::move(made[i]);
     }
     for (std::size_t k = 0; k < graph_.outputs().size(); ++k) {
       const ir::ValueId value = graph_.outputs()[k].value;
@@ -101,16 +149,24 @@ class TorchArtefact final : public PythonArtefact {
   }
 
   ir::Graph graph_;
-  std::vector<Call> nodes_;
+  std::vector<Call> calls_;
 };
 
-/// Those that torch's functions compute; a view that only the next of them reads goes with it, and needs no memory of its own.
+/// Those that torch's functions compute; a view that only the next of them reads goes with it, and needs no memory of its own. So do the two gradients
+/// of a convolution.
 void claim_with_views(const ir::Graph& graph, const std::vector<ir::NodeId>& nodes, Claims& claims) {
   const auto users = graph.users();
   std::vector<std::vector<std::uint32_t>> groups(graph.node_capacity());  // by NodeId of the last
   const std::vector<bool> is_output = ir::output_values(graph);
   for (const ir::NodeId id : nodes) groups[id.value].push_back(id.value);
+  const GilHeld gil;
+  const Pairs pairs = pairs_of_gradients(graph, nodes);
   for (const ir::NodeId id : nodes) {
+    if (const auto pair = pairs.find(id.value); pair != pairs.end()) {
+      auto& both = groups[pair->second.value];
+      both.insert(both.begin(), groups[id.value].begin(), groups[id.value].end());
+      continue;
+    }
     const ir::ValueId v = graph.node(id).results[0];
     const bool goes_on = !is_output[v.value] && users[v.value].size() == 1 && !groups[users[v.value][0].value].empty() && ops::is_view(graph, id);
     if (!goes_on) {

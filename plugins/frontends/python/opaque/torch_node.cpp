@@ -12,7 +12,7 @@
 namespace tenon::python {
 namespace {
 
-constexpr std::string_view kTorch = "torch.", kByTorch = "tenon._by_torch.";
+constexpr std::string_view kTorch = "torch.", kByTorch = "tenon._by_torch.", kBothGradients = "tenon._by_torch.conv_gradients";
 
 /// The object behind "torch.nn.functional.silu", or a function of ours over torch's; empty where there is none.
 Ref function_named(const TorchLibrary& torch, std::string_view name) {
@@ -51,6 +51,24 @@ std::optional<TorchNode> TorchNode::of(const ir::Graph& graph, ir::NodeId id) {
   found.call_ = std::move(*call);
   found.operands_ = node.operands;
   return found;
+}
+
+std::optional<TorchNode> TorchNode::of_both(const ir::Graph& graph, ir::NodeId of_input, ir::NodeId of_weight) {
+  const ir::Node &x = graph.node(of_input), &w = graph.node(of_weight);
+  if (x.op != "conv_input_sum" || w.op != "conv_weight_sum" || x.operands[1] != w.operands[1]) return std::nullopt;
+  const auto same_shape = [&](ir::ValueId a, ir::ValueId b) { return graph.type(a).shape == graph.type(b).shape; };
+  if (!same_shape(x.results[0], w.operands[0]) || !same_shape(w.results[0], x.operands[0])) return std::nullopt;
+  for (const char* name : {"before", "dilation", "groups", "stride"})
+    if (!(*x.attribute(name) == *w.attribute(name))) return std::nullopt;
+  auto call = ops::node_as_call(graph, of_weight, kByTorch);
+  if (!call) return std::nullopt;
+  TorchNode both;
+  both.name_ = kBothGradients;
+  both.callable_ = function_named(*known_torch_library(), both.name_);
+  call->positional.insert(call->positional.begin(), ops::ForeignArgument{x.operands[0]});
+  both.call_ = std::move(*call);
+  both.operands_ = {x.operands[0], w.operands[0], w.operands[1]};
+  return both;
 }
 
 Ref TorchNode::argument(const ops::ForeignArgument& given, bool device, std::span<const Ref> operands, std::span<const std::int64_t> symbols) const {

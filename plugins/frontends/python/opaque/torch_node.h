@@ -16,6 +16,8 @@ class TorchNode {
  public:
   /// Nothing where no function of torch's means just this node. `graph` is not needed afterwards. The GIL must be held.
   static std::optional<TorchNode> of(const ir::Graph& graph, ir::NodeId node);
+  /// Both gradients of a convolution by one call, of its weight, input and gradient; the input's comes first. Nothing where the nodes are not these.
+  static std::optional<TorchNode> of_both(const ir::Graph& graph, ir::NodeId of_input, ir::NodeId of_weight);
 
   /// Gives the results, in the node's order. `operands` by position, those that are literals left out of account. Throws PythonError.
   std::vector<Ref> run(std::span<const Ref> operands, std::span<const std::int64_t> symbols) const;

@@ -11,14 +11,40 @@ def conv_sum(input: torch.Tensor, weight: torch.Tensor, stride: list[int], befor
 
 
 def conv_weight_sum(input: torch.Tensor, gradient: torch.Tensor, kernel: list[int], stride: list[int], before: list[int], dilation: list[int], groups: int = 1) -> torch.Tensor:
-    sizes, results = input.shape[2:], gradient.shape[2:]
-    reach = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(results, stride, dilation, kernel)]
-    after = [r - n - b for r, n, b in zip(reach, sizes, before)]  # as far as the last window reaches
-    if min(before) < 0 or any(a > b or b - a >= s for a, b, s in zip(after, before, stride)):  # other sizes than torch finds with as much on both sides
+    after = _reached(input.shape[2:], gradient, kernel, stride, before, dilation)
+    if not _is_even(stride, before, after):
         input, before = _padded(input, before, after), [0] * len(before)
     weight = input.new_empty(1).expand(gradient.shape[1], input.shape[1] // groups, *kernel)
     nothing = [0] * len(stride)
     return torch.ops.aten.convolution_backward(gradient, input, weight, None, stride, before, dilation, False, nothing, groups, [False, True, False])[1]
+
+
+def conv_input_sum(weight: torch.Tensor, gradient: torch.Tensor, sizes: list[int], stride: list[int], before: list[int], dilation: list[int], groups: int = 1) -> torch.Tensor:
+    after = _reached(sizes, gradient, list(weight.shape[2:]), stride, before, dilation)
+    even, nothing = _is_even(stride, before, after), [0] * len(stride)
+    padding = before if even else nothing
+    inside = sizes if even else [n + b + a for n, b, a in zip(sizes, before, after)]
+    input = gradient.new_empty(1).expand(gradient.shape[0], weight.shape[1] * groups, *inside)
+    found = torch.ops.aten.convolution_backward(gradient, input, weight, None, stride, padding, dilation, False, nothing, groups, [True, False, False])[0]
+    return found if even else _padded(found, [-n for n in before], [-n for n in after])
+
+
+def conv_gradients(weight: torch.Tensor, input: torch.Tensor, gradient: torch.Tensor, kernel: list[int], stride: list[int], before: list[int], dilation: list[int], groups: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+    """Those of the input and of the weight."""
+    if not _is_even(stride, before, _reached(input.shape[2:], gradient, kernel, stride, before, dilation)):
+        return (conv_input_sum(weight, gradient, list(input.shape[2:]), stride, before, dilation, groups),
+                conv_weight_sum(input, gradient, kernel, stride, before, dilation, groups))
+    return torch.ops.aten.convolution_backward(gradient, input, weight, None, stride, before, dilation, False, [0] * len(stride), groups, [True, True, False])[:2]
+
+
+def _reached(sizes: list[int], gradient: torch.Tensor, kernel: list[int], stride: list[int], before: list[int], dilation: list[int]) -> list[int]:
+    """How far behind an input the last window reaches; less than 0 where it ends before."""
+    return [(n - 1) * s + d * (k - 1) + 1 - size - b for n, s, d, k, size, b in zip(gradient.shape[2:], stride, dilation, kernel, sizes, before)]
+
+
+def _is_even(stride: list[int], before: list[int], after: list[int]) -> bool:
+    """Whether torch finds the same windows with as much before as behind."""
+    return min(before) >= 0 and all(a <= b and b - a < s for a, b, s in zip(after, before, stride))
 
 
 def _padded(x: torch.Tensor, before: list[int], after: list[int]) -> torch.Tensor:
