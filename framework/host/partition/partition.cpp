@@ -266,10 +266,31 @@ class Grouping {
       for (std::uint32_t position : convex.groups[g]) group.nodes.push_back(nodes_[position]);
       planned.push_back(std::move(group));
     }
+    end_with_updates(planned);
     return planned;
   }
 
  private:
+  /// The last group may write its updates over the inputs. Let it be one of a device, if none needs it: there memory beside them and copies cost most.
+  void end_with_updates(std::vector<PlannedGroup>& planned) const {
+    std::vector<std::int64_t> updates(nodes_.size(), 0);  // on devices, by position
+    for (const ir::Output& output : assigned_.graph.outputs()) {
+      const ir::Value& value = assigned_.graph.value(output.value);
+      if (output.kind == ir::OutputKind::update && value.kind == ir::ValueKind::result && !assigned_.graph.type(output.value).device.is_host()) ++updates[position_[value.node.value]];
+    }
+    const auto count = [&](const PlannedGroup& group) {
+      std::int64_t all = 0;
+      for (const NodeId n : group.nodes) all += updates[position_[n.value]];
+      return all;
+    };
+    const auto most = std::ranges::max_element(planned, {}, count);
+    if (most == planned.end() || count(*most) == 0) return;
+    std::vector<bool> within(nodes_.size());
+    for (const NodeId n : most->nodes) within[position_[n.value]] = true;
+    const auto stays_within = [&](NodeId n) { return std::ranges::all_of(dependences_[position_[n.value]], [&](std::uint32_t next) { return within[next]; }); };
+    if (std::ranges::all_of(most->nodes, stays_within)) std::rotate(most, most + 1, planned.end());
+  }
+
   void find_dependences() {
     const ir::Graph& graph = assigned_.graph;
     dependences_.resize(nodes_.size());

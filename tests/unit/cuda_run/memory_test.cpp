@@ -92,3 +92,21 @@ TEST_CASE("updates are written over their inputs by the last step, though they c
   return %y, %a, update %m = %n
 )")) == 2);
 }
+
+TEST_CASE("updates of a card's tensors take no memory beside them where the host updates others", "[memory]") {
+  constexpr const char* kUpdates = R"(graph @g (%c: f32[4], %x: f32[64, 32] on device2:0) {
+  %y: f32[64, 32] on device2:0 = exp(%x)
+  %d: f32[4] = neg(%c)
+  return update %x = %y, update %c = %d
+}
+)";
+  CudaSession session;
+  const TestProgram program = session.compile(kUpdates);
+  CHECK(CudaSession::backends(program) == std::vector<std::string>{"host_backend", "cuda"});
+  const Block x(session, 64 * 32 * 4);
+  float c[] = {1, 2, 3, 4};
+  fake_cuda_most_bytes();
+  REQUIRE(run(program, {c, x.at()}, {x.at(), c}) == TENON_OK);
+  CHECK(fake_cuda_most_bytes() == 0);
+  CHECK(c[3] == -4);
+}
