@@ -241,7 +241,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
     Arguments all = arguments;
     all.values.insert(all.values.begin(), Ref::borrow(self));
     if (PyObject* method = compat::type_lookup(evaluator.visible_type(self), name.get()))
-      if (evaluator.recorder().differentiable(method, all.values) || evaluator.recorder().differentiable_by_library(method, all.values)) return evaluator.calls().record(method, std::move(all));
+      if (std::optional<Ref> result = evaluator.calls().record_differentiable(method, all)) return std::move(*result);
     evaluator.loops().require_few_pieces_of(callable, all);
     for (const Ref& value : arguments.values)
       if (evaluator.hidden_calls().holds_number(value.get()))

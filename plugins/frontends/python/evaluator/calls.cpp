@@ -124,14 +124,22 @@ Ref Calls::call_recorder(PyObject* callable, const Arguments& arguments) {
   }
 }
 
-Ref Calls::record(PyObject* callable, Arguments arguments) {
-  if (Ref function = recorder_.differentiable(callable, arguments.values))
+std::optional<Ref> Calls::record_differentiable(PyObject* callable, const Arguments& arguments) {
+  Ref function = recorder_.differentiable(callable, arguments.values);
+  if (function)
     if (Ref result = core_.call_now(function.get(), arguments); !result.is(Py_NotImplemented)) return result;
-  if (Ref function = recorder_.differentiable_by_library(callable, arguments.values)) {
+  Ref by_library = recorder_.differentiable_by_library(callable, arguments.values);
+  if (by_library) {
     Arguments given = arguments;
     given.values.insert(given.values.begin(), Ref::borrow(callable));
-    if (Ref result = core_.call_now(function.get(), std::move(given)); !result.is(Py_NotImplemented)) return result;
+    if (Ref result = core_.call_now(by_library.get(), std::move(given)); !result.is(Py_NotImplemented)) return result;
   }
+  if (!function && !by_library) return std::nullopt;
+  return call_recorder(callable, arguments);
+}
+
+Ref Calls::record(PyObject* callable, const Arguments& arguments) {
+  if (std::optional<Ref> result = record_differentiable(callable, arguments)) return std::move(*result);
   return call_recorder(callable, arguments);
 }
 

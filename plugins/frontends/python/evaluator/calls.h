@@ -25,7 +25,9 @@ class Calls {
   /// Lets the recorder record the call.
   Ref call_recorder(PyObject* callable, const Arguments& arguments);
   /// Records a call of a function in C that the recorder takes, or what the call does, where that can be differentiated.
-  Ref record(PyObject* callable, Arguments arguments);
+  Ref record(PyObject* callable, const Arguments& arguments);
+  /// Does so where the recorder has a function for the call that can be differentiated; none where it has none.
+  std::optional<Ref> record_differentiable(PyObject* callable, const Arguments& arguments);
   void op_call(Frame& f, int count, Ref names);
   void op_call_function_ex(Frame& f, const Instruction& i);
   /// The library's own argument parser takes a symbolic int for an unknown object: the recorder gets the call past it.

@@ -126,8 +126,8 @@ class Recorder {
 
   /// The Python function by which a library's callable does its work, where that is to be evaluated instead of recorded (borrowed); else null.
   virtual PyObject* written_in_python(PyObject*) { return nullptr; }
-  /// The Python function that does what a call would be recorded as, where that has a gradient and the recorded call has none, or kernels
-  /// where the recorded call has none; else empty. It gives NotImplemented for a call that it leaves to the recorder.
+  /// The Python function that does what a call would be recorded as, where that has a gradient and the recorded call has none (also the one that a
+  /// program has registered for an operator of its own), or kernels where the recorded call has none; else empty. It gives NotImplemented for a call that it leaves to the recorder.
   virtual Ref differentiable(PyObject*, std::span<const Ref>) { return {}; }
   /// The Python function to which a call that only the library differentiates is given, with the callable as its first argument; else empty. It gives
   /// NotImplemented like that one.

@@ -184,7 +184,12 @@ Ref TensorRecorder::differentiable(PyObject* callable, std::span<const Ref> argu
     return checked(PyObject_GetAttrString(checked(imported("tenon._hooks")).get(), "retain_grad"));
   if (function.has(Trait::draws_by_kernels))
     if (Ref found = drawing(function, arguments)) return found;
-  if (!function.has(Trait::has_gradient_in_python) || !tracks_reals(arguments)) return {};
+  if (function.operator_object && function.kind == CallClass::missing && tracks_reals(arguments)) {
+    Ref found = checked(PyObject_CallMethod(checked(imported("tenon._custom_operators")).get(), "function_of", "O", callable));
+    return found.is(Py_None) ? Ref() : std::move(found);
+  }
+  const bool by_places = function.has(Trait::by_places) && !function.operator_object;  // no op is known by that name
+  if (!by_places && (!function.has(Trait::has_gradient_in_python) || !tracks_reals(arguments))) return {};
   return checked(PyObject_GetAttrString(checked(imported("tenon._differentiable")).get(), std::string(function.last_word()).c_str()));
 }
 

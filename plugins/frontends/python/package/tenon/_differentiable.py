@@ -256,3 +256,26 @@ def norm_except_dim(v: torch.Tensor, pow: int = 2, dim: int = 0) -> Any:
         return NotImplemented
     size = v.size(dim)
     return v.transpose(0, dim).reshape(size, -1).norm(pow, 1).reshape((1,) * dim + (size,) + (1,) * (v.dim() - dim - 1))
+
+
+def as_strided(input: torch.Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+    """What lies at given places, as windows on the elements as they lie in memory: one around the other, for each dimension."""
+    in_memory = input.permute(sorted(range(input.dim()), key=lambda d: -input.stride(d)))
+    if storage_offset is not None or not in_memory.is_contiguous() or input.is_complex() or len(size) != len(stride):
+        return NotImplemented
+    size, stride = [int(count) for count in size], [int(step) for step in stride]
+    last = 0
+    for count, step in zip(size, stride):
+        if count < 1 or step < 0:
+            return NotImplemented
+        last += (count - 1) * step
+    if last >= input.numel():
+        return NotImplemented
+    part = in_memory.view(-1)[: last + 1]
+    for count, step in zip(size, stride):
+        last -= (count - 1) * step
+        if step == 0:
+            part = part.unsqueeze(-2).expand(*part.shape[:-1], count, last + 1)
+        else:
+            part = part.unfold(-1, last + 1, step)
+    return part.squeeze(-1)

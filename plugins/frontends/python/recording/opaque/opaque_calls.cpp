@@ -69,8 +69,13 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
 Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use) {
   const std::vector<Index> operands = core_.stand_ins.among(args, kwargs);
   const bool no_slope = use.random && !use.written && has_slope_of_zero(function, args, kwargs);
-  if (history_.tracking() && !no_slope && (use.written || !use.declared.empty() || use.answer || function.in_graph || twins_.have_gradient(callable, function, operands, args, kwargs).value_or(true)))
-    throw GraphBreak(fmt::format("{} has a gradient that torch alone knows", function.name));
+  if (history_.tracking() && !no_slope) {
+    const bool may_have = use.written || !use.declared.empty() || use.answer || function.in_graph;
+    const std::optional<bool> has = may_have ? true : twins_.have_gradient(callable, function, operands, args, kwargs);
+    const std::string reason = fmt::format("{} has a gradient that torch alone knows", function.name);
+    if (!has) throw NumberNeeded(reason);  // a size that a tensor gives, for one
+    if (*has) throw GraphBreak(reason);
+  }
   for (Index index : operands)
     if ((core_.stand_ins[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
       throw GraphBreak("a torch tensor and a NumPy array in one operation");
