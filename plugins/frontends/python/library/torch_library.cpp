@@ -36,17 +36,18 @@ void* dispatch_keys_of_this_thread() {
   return keys;
 }
 
-/// The bit of the thread's excluded keys that changes with autocast for CUDA; 0 for a torch without CUDA.
-std::uint64_t autocast_bit_of_cuda(const TorchLibrary& torch) {
-  constexpr std::int8_t kCuda = 1;  // c10::DeviceType
+constexpr std::int8_t kCpu = 0, kCuda = 1;  // c10::DeviceType
+
+/// The bit of the thread's excluded keys that changes with autocast for a kind of device; 0 where torch does not say.
+std::uint64_t autocast_bit(const TorchLibrary& torch, std::int8_t kind) {
   bool (*is_on)(std::int8_t) = nullptr;
   find_symbol(is_on, "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE");
-  if (!is_on || !torch.set_autocast || !torch.autocast_dtype || !torch.dispatch_keys_of_thread || !torch_symbol("aoti_torch_get_current_cuda_stream")) return 0;
+  if (!is_on || !torch.set_autocast || !torch.autocast_dtype || !torch.dispatch_keys_of_thread) return 0;
   const auto* excluded = static_cast<const std::uint64_t*>(torch.dispatch_keys_of_thread()) + 1;
-  const bool before = is_on(kCuda);
-  torch.set_autocast(kCuda, !before);
+  const bool before = is_on(kind);
+  torch.set_autocast(kind, !before);
   const std::uint64_t changed = *excluded;
-  torch.set_autocast(kCuda, before);
+  torch.set_autocast(kind, before);
   return std::has_single_bit(changed ^ *excluded) ? changed ^ *excluded : 0;
 }
 
@@ -92,7 +93,8 @@ void find_functions(TorchLibrary& torch) {
   torch.context = context ? context() : nullptr;
   find_symbol(torch.deterministic, "_ZNK2at7Context23deterministicAlgorithmsEv");
   if (dispatch_keys_of_this_thread()) torch.dispatch_keys_of_thread = dispatch_keys_of_this_thread;
-  TorchState::autocast_of_cuda = autocast_bit_of_cuda(torch);
+  TorchState::autocast_of_cpu = autocast_bit(torch, kCpu);
+  TorchState::autocast_of_cuda = torch_symbol("aoti_torch_get_current_cuda_stream") ? autocast_bit(torch, kCuda) : 0;  // a torch without CUDA has none
 }
 
 /// Compares the fields of one tensor with what Python says about it.

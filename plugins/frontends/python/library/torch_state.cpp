@@ -68,7 +68,7 @@ std::string refusal(const std::optional<TorchState>& state) {
   const TorchLibrary* torch = known_torch_library();
   if (!state && torch && kernels_are_replaced(*torch)) return "torch.library has replaced a kernel of torch";
   if (!state) return "a torch function mode is active (torch.device as a context, set_default_device, or a TorchFunctionMode)";
-  const std::uint64_t excluded = state->excluded & ~(TorchState::kAutocastCpu | TorchState::autocast_of_cuda);
+  const std::uint64_t excluded = state->excluded & ~(TorchState::autocast_of_cpu | TorchState::autocast_of_cuda);
   const bool plain = state->included == 0 && excluded == 0;
   const bool inference = state->included == kInferenceIncluded && excluded == kInferenceExcluded;
   if (state->autocast() && !(torch && torch->autocast_dtype && torch->set_autocast)) return "autocast is on";

@@ -21,12 +21,12 @@ struct TorchState {
   bool inference() const { return (autograd & 2) != 0; }
   /// The devices whose tensors autocast may cast here.
   enum class Autocast : std::uint8_t { cpu, cuda };
-  bool autocast(Autocast of) const { return (excluded & (of == Autocast::cpu ? kAutocastCpu : autocast_of_cuda)) != 0; }
+  bool autocast(Autocast of) const { return (excluded & (of == Autocast::cpu ? autocast_of_cpu : autocast_of_cuda)) != 0; }
   bool autocast() const { return autocast(Autocast::cpu) || autocast(Autocast::cuda); }
 
   // A bit is set where autocast is on: torch keeps the difference to the default.
-  static constexpr std::uint64_t kAutocastCpu = 1ull << 39;
-  static inline std::uint64_t autocast_of_cuda = 0;  // of a torch that knows CUDA; found when torch is
+  // Which bit it is differs between torch's versions: found when torch is, 0 where it cannot be.
+  static inline std::uint64_t autocast_of_cpu = 0, autocast_of_cuda = 0;
 };
 
 /// The calling thread's state; nothing while a `__torch_function__` mode or a dispatch mode is active, or kernels are replaced, in which case
