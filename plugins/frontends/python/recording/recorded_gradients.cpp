@@ -75,6 +75,7 @@ std::vector<rewrite::Seed> RecordedGradients::seeds_of(const Recorder::GradientW
     const auto from = stand_ins_.find(walk.from[i]);
     if (!from || !stand_ins_[*from].requires_grad || !is_float(stand_ins_[*from].dtype) || stand_ins_[*from].untracked)
       throw GraphBreak("gradients are computed of what requires none, or of complex numbers");
+    history_.require_view_unwritten(*from);
     const ir::ValueId of = core_.present.of(*from);
     seeds.push_back({of, adjoint(walk.gradients[i], of, walk.creates_graph)});
   }

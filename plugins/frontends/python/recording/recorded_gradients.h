@@ -36,6 +36,7 @@ class RecordedGradients {
   bool keeps_gradient(PyObject* tensor) const;
   /// Whether the program has asked that it have one.
   bool retains_gradient(Index index) const { return history_.retains_gradient(index); }
+  bool is_view_of_function(Index index) const { return history_.is_view_of_function(index); }
   /// Whether it is a leaf, or a copy in place of one, that only what is evaluated for torch may see.
   bool is_forgotten(Index index) const { return history_.is_forgotten(index); }
   /// Whether the gradients of a value, which are still to come, are by what the graph itself has made leaves of.

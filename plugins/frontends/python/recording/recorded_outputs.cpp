@@ -28,6 +28,7 @@ void RecordedOutputs::require_buildable(PyObject* stand_in) const {
   if (s.requires_grad && !s.input)
     if (const auto function = gradients_.unwalked_function(present_.of(index)))
       throw Unbuildable(stand_ins_[*function].object.get(), "a torch.autograd.Function is applied to a tensor that requires grad, whose gradient is asked for later");
+  if (s.requires_grad && gradients_.is_view_of_function(index)) throw Unbuildable(stand_in, "a view that a torch.autograd.Function gave leaves the graph");
   if (s.requires_grad && !s.input) gradients_.require_kept_unwritten(present_.of(index));
   if (s.requires_grad && !s.input && gradients_.needs_roots(present_.of(index))) throw Unbuildable(stand_in, "what is to be differentiated by tensors as the graph has written them leaves it");
 }

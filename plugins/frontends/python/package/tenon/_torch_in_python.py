@@ -52,10 +52,11 @@ def apply_function(cls: type[torch.autograd.Function], *args: Any) -> Any:
             if _saves_unchanged_input(outputs, args, ctx):
                 return NotImplemented
         if tracked:
-            results = outputs if type(outputs) is tuple else (outputs,)
+            several = type(outputs) is tuple
+            results = tuple([_as_result(output, args, ctx) for output in (outputs if several else (outputs,))])
             if not _track(cls, ctx, args, results):
                 return NotImplemented
-            return outputs
+            return results if several else results[0]
         if type(outputs) is tuple:
             return tuple([_as_output(output, args, ctx) for output in outputs])
         return _as_output(outputs, args, ctx)
@@ -136,6 +137,13 @@ def _holds(tensors: tuple, wanted: torch.Tensor) -> bool:
         if tensor is wanted:
             return True
     return False
+
+
+def _as_result(output: Any, args: tuple, ctx: Context) -> Any:
+    """The same where gradients are wanted: the other tensor is that of the function, a view through which torch refuses writes."""
+    if isinstance(output, torch.Tensor) and _holds(args, output) and not _holds(ctx.dirty_tensors, output):
+        return output.view_as(output)
+    return output
 
 
 def _as_output(output: Any, args: tuple, ctx: Context) -> Any:

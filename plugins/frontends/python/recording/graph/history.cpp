@@ -18,6 +18,7 @@ void History::require_tracked(std::span<const Index> operands) const {
     const StandIn& s = core_.stand_ins[index];
     if (core_.is_inference(index)) throw GraphBreak("a tensor that was made in inference mode, beside tensors that require grad");
     if (!s.requires_grad) continue;
+    require_view_unwritten(index);
     if (!is_float(s.dtype)) throw GraphBreak("complex numbers that require grad");
     if (s.untracked) throw GraphBreak("a view that was made without grad mode, of a tensor that requires grad");
     if (!reads_present_root(index)) throw GraphBreak("an operation with grad mode on, on a view of a tensor that was written without");
@@ -181,15 +182,31 @@ void History::apply(AppliedFunction function, bool views) {
   }
   for (Index index : function.outputs) {
     StandIn& s = core_.stand_ins[index];
-    if (s.viewed || s.input || s.requires_grad || core_.stand_ins.storage_of(index).requires_grad || core_.is_late(s.value))
+    const bool shares = s.requires_grad || core_.stand_ins.storage_of(index).requires_grad;
+    if (s.input || s.crossed || s.detached != Detached::no || s.counts_apart || (shares && !s.viewed) || function_views_.contains(index) || core_.is_late(s.value) || core_.in_late_memory(index))
       throw GraphBreak("a torch.autograd.Function gives a tensor that is not its own");
     s.value = new_root(core_.present.of(index));
     s.requires_grad = core_.stand_ins.storage_of(index).requires_grad = true;
-    s.one_of_several |= views;
+    s.one_of_several |= views || s.viewed;
+    s.untracked = false;
+    if (s.viewed) function_views_[index] = view_versions_[index] = core_.stand_ins.storage_of(index).version;
     function.roots.push_back(s.value);
   }
   for (auto& [index, version] : function.saved) version = core_.stand_ins.storage_of(index).version;
   functions_.push_back(std::move(function));
+}
+
+std::optional<History::Index> History::function_view(Index index) const {
+  for (auto at = std::optional(index); at; at = core_.stand_ins[*at].viewed) {
+    if (core_.stand_ins[*at].detached != Detached::no) return std::nullopt;
+    if (function_views_.contains(*at)) return at;
+  }
+  return std::nullopt;
+}
+
+void History::require_view_unwritten(Index index) const {
+  const auto view = function_view(index);
+  if (view && core_.stand_ins.storage_of(*view).version != function_views_.at(*view)) throw GraphBreak("a view that a torch.autograd.Function gave, after a write to its memory");
 }
 
 void History::retain_gradient(Index index) const {

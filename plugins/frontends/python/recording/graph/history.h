@@ -1,6 +1,7 @@
 // Which tensors of a capture are a part of torch's autograd graph, and which values depend on those.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <unordered_set>
@@ -60,6 +61,10 @@ class History {
   /// Makes tensors the results of a function of themselves. Throws GraphBreak where something was computed from one already.
   /// `retains`: they have a `.grad` from then on.
   void hook(Ref context, std::span<const Index> tensors, bool retains);
+  /// Whether a function of the program's gave it as a view, or one that it was viewed from.
+  bool is_view_of_function(Index index) const { return function_view(index).has_value(); }
+  /// Throws GraphBreak for such a view whose memory was written since: torch refuses its history.
+  void require_view_unwritten(Index index) const;
   bool retains_gradient(Index index) const { return retaining_.contains(index); }
   /// Gradients flow through these only to the `.grad` of all leaves.
   void let_through_to_all_leaves(std::span<const Index> tensors) { to_all_leaves_.insert(to_all_leaves_.end(), tensors.begin(), tensors.end()); }
@@ -135,6 +140,7 @@ class History {
   ir::ValueId never_chosen(ir::ValueId other, ir::ValueId value);
   bool are_gradients_to_come(Index leaf);
   bool reads_present_root(Index index) const;
+  std::optional<Index> function_view(Index index) const;
   bool is_leaf_memory(Index index) const { return core_.stand_ins[core_.stand_ins.owner(index)].leaf; }
   bool is_input_memory(Index index) const { return core_.stand_ins[core_.stand_ins.owner(index)].input.has_value(); }
 
@@ -157,6 +163,7 @@ class History {
   std::unordered_set<std::uint32_t> to_come_;              // tracked nodes through which gradients may still flow
   std::unordered_set<Index> kept_;                         // memory, by owner, of which torch may keep something
   std::vector<AppliedFunction> functions_;                 // in their order
+  std::unordered_map<Index, std::uint32_t> function_views_;  // of what functions gave as views: the version of the memory then
   std::vector<Index> to_all_leaves_;
   std::unordered_set<Index> retaining_;
   std::size_t writes_before_kept_ = 0;
