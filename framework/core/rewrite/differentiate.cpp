@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
+#include "core/ops/gradients/flat.h"
 #include "core/ops/gradients/gradient.h"
 
 namespace tenon::rewrite {
@@ -66,8 +67,8 @@ bool must_be_expanded(const ir::Node& node) {
 /// One call of `differentiate`.
 class Differentiation {
  public:
-  Differentiation(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted, const Stops& stops, const ops::Moved& moved, const Visited& visited)
-      : graph_(graph), builder_(graph), seeds_(seeds.begin(), seeds.end()), wanted_(wanted.begin(), wanted.end()), stops_(stops), moved_(moved), visited_(visited) {}
+  Differentiation(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted, const Stops& stops, const ops::Moved& moved, const Visited& visited, bool for_more)
+      : graph_(graph), builder_(graph), seeds_(seeds.begin(), seeds.end()), wanted_(wanted.begin(), wanted.end()), stops_(stops), moved_(moved), visited_(visited), for_more_(for_more) {}
 
   std::vector<std::optional<ValueId>> run() {
     expand_between(graph_, ends(), wanted_, stops_, [this](ValueId from, ValueId to) { replace(from, to); });
@@ -104,10 +105,19 @@ class Differentiation {
       if (path.depends(v)) refuse_complex(node, v);
     builder_.at(node.location);
     const std::size_t known = graph_.value_capacity();
-    const auto handed = ops::node_gradients(builder_, id, given);
+    std::vector<std::optional<ValueId>> handed = ops::node_gradients(builder_, id, given);
+    if (for_more_ && handed.front() && path.depends(node.operands.front()) && ops::has_flat_gradient(node.op))
+      handed.front() = depending_on_too(node.operands.front(), *handed.front());
     if (visited_) visited_(id, need_any_of(node, handed, known));
     for (std::size_t k = 0; k < handed.size(); ++k)
       if (handed[k] && path.depends(node.operands[k])) give(node.operands[k], *handed[k]);
+  }
+
+  /// The value, with gradients of zero that go on through another one.
+  ValueId depending_on_too(ValueId other, ValueId value) {
+    builder_.on(graph_.type(value).device);
+    const ValueId never = builder_.one("full", {builder_.literal(false)}, {{"dtype", DType::b8}, {"size", ir::Shape{}}});
+    return builder_.one("where", {never, other, value});
   }
 
   /// Whether gradients are computed from operands or results of the node. Values from the number `known` on were made for them.
@@ -150,6 +160,7 @@ class Differentiation {
   const Stops& stops_;
   const ops::Moved& moved_;
   const Visited& visited_;
+  const bool for_more_;
   std::unordered_map<std::uint32_t, ValueId> adjoints_;
 };
 
@@ -161,7 +172,7 @@ std::vector<bool> depending_on(const ir::Graph& graph, std::span<const ValueId> 
   for (NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
     if (node.op == "detach" || std::ranges::none_of(node.operands, [&](ValueId v) { return depends[v.value]; })) continue;
-    for (ValueId r : node.results) depends[r.value] = true;
+    for (ValueId r : node.results) depends[r.value] = is_float(graph.type(r).dtype) || is_complex(graph.type(r).dtype);
   }
   return depends;
 }
@@ -236,8 +247,8 @@ void expand_last(ir::Graph& graph, std::size_t first_node, const ops::Moved& mov
 }
 
 std::vector<std::optional<ValueId>> differentiate(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ValueId> wanted, const Stops& stops,
-                                                  const ops::Moved& moved, const Visited& visited) {
-  return Differentiation(graph, seeds, wanted, stops, moved, visited).run();
+                                                  const ops::Moved& moved, const Visited& visited, bool for_more) {
+  return Differentiation(graph, seeds, wanted, stops, moved, visited, for_more).run();
 }
 
 }  // namespace tenon::rewrite

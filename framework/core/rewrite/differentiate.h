@@ -22,7 +22,7 @@ using Stops = std::function<bool(ir::NodeId)>;
 /// The nodes through which gradients of values flow to what is wanted, the last first. Nothing flows through `detach`.
 std::vector<ir::NodeId> nodes_between(const ir::Graph& graph, std::span<const ir::ValueId> values, std::span<const ir::ValueId> wanted, const Stops& stops = {});
 
-/// By ValueId: the values that are computed with some values, and these. Nothing is behind `detach`.
+/// By ValueId: the values that can have a gradient and are computed with some values by such, and these. Nothing is behind `detach`.
 std::vector<bool> depending_on(const ir::Graph& graph, std::span<const ir::ValueId> values);
 
 /// Whether the gradients of a node by those of its operands that may have one are computed from a value that it reads or gives. `may_have`: by
@@ -44,8 +44,9 @@ using Visited = std::function<void(ir::NodeId, bool reads)>;
 /// their own are expanded in place, and `moved` is told which value took the place of which (`wanted` and `seeds` may name the old ones).
 /// The gradients are nodes like any others: they can be differentiated again. A value that is read several times gets the sum in the order
 /// in which torch's engine adds: last reader first.
+/// `for_more`: they will be, and depend on what torch's do, if only with a gradient of zeros (ops::has_flat_gradient).
 /// Throws (unsupported) where one of those nodes has no gradient, or hands complex numbers on; nodes may have been appended then.
 std::vector<std::optional<ir::ValueId>> differentiate(ir::Graph& graph, std::span<const Seed> seeds, std::span<const ir::ValueId> wanted,
-                                                      const Stops& stops = {}, const ops::Moved& moved = {}, const Visited& visited = {});
+                                                      const Stops& stops = {}, const ops::Moved& moved = {}, const Visited& visited = {}, bool for_more = false);
 
 }  // namespace tenon::rewrite

@@ -106,7 +106,7 @@ void share_nodes(Joint& joint) {
 }
 
 /// `given`: by result, whether it has a gradient; all have one where it is empty.
-Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector<bool>& given = {}) {
+Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector<bool>& given = {}, bool for_more = false) {
   Joint joint;
   joint.graph = graph.clone();
   joint.inputs.assign(graph.inputs().begin(), graph.inputs().end());
@@ -118,7 +118,7 @@ Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector
     if (given.empty() || given[k]) seeds.push_back({ends.results[k], joint.tangents.back()});
   }
   const std::vector<ValueId> wanted = ends.of_section();
-  const auto found = differentiate(joint.graph, seeds, wanted, stops_at(graph, wanted));
+  const auto found = differentiate(joint.graph, seeds, wanted, stops_at(graph, wanted), {}, {}, for_more);
   auto next = found.begin();
   for (bool reached : ends.reached) joint.gradients.push_back(reached ? *next++ : std::nullopt);
   share_nodes(joint);
@@ -390,7 +390,7 @@ BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std:
 
 ir::Graph gradients_anew(const ir::Graph& forward, const BackwardGraph& of, std::span<const ValueId> wanted, const std::vector<bool>& given) {
   const Ends ends = ends_of(of, wanted);
-  Joint joint = with_gradients(forward, ends, given);
+  Joint joint = with_gradients(forward, ends, given, true);
   std::vector<ir::Output> outputs;
   for (std::size_t w = 0; w < wanted.size(); ++w)
     if (of.gradients[w]) outputs.push_back({.value = joint.gradients[w] ? *joint.gradients[w] : zeros(joint.graph, joint.graph.type(wanted[w]))});
@@ -399,8 +399,28 @@ ir::Graph gradients_anew(const ir::Graph& forward, const BackwardGraph& of, std:
   return std::move(joint.graph);
 }
 
+namespace {
+
+/// Reads past what is there for the history of gradients alone (ops::has_flat_gradient): it is not to be computed.
+void read_past_never(ir::Graph& graph) {
+  const auto is_false = [&](ValueId v) {
+    if (graph.value(v).kind != ir::ValueKind::result) return false;
+    const ir::Node& node = graph.node(graph.value(v).node);
+    if (node.op != "full" || graph.type(v).dtype != DType::b8 || graph.value(node.operands[0]).kind != ir::ValueKind::literal) return false;
+    const bool* literal = std::get_if<bool>(&graph.value(node.operands[0]).literal);
+    return literal && !*literal;
+  };
+  for (NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    if (node.op == "where" && is_false(node.operands[0]) && graph.type(node.operands[2]) == graph.type(node.results[0])) graph.replace_uses(node.results[0], node.operands[2]);
+  }
+}
+
+}  // namespace
+
 ir::Graph from_outputs(const ir::Graph& from, std::size_t first, std::size_t count) {
   ir::Graph graph = from.clone();
+  read_past_never(graph);
   read_parts_of_kept(graph, graph.nodes().size(), values_of(graph, numbers_from(first, count)));
   std::vector<ValueId> given, ends;
   std::vector<ir::Output> outputs;

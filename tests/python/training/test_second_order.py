@@ -103,3 +103,39 @@ def test_results_see_second_gradients(program, situation, linear_loss, leaf):
     torch.testing.assert_close(told[1], told[0])
     torch.testing.assert_close(told[2], told[0])
     assert tenon.stats()["graph_breaks"] == 0
+
+
+STEPS = {
+    "relu": torch.relu, "relu6": F.relu6, "hardtanh": F.hardtanh, "leaky_relu": F.leaky_relu, "threshold": lambda x: F.threshold(x, 0.1, 2.0), "hardshrink": F.hardshrink,
+    "softshrink": F.softshrink, "max_pool1d": lambda x: F.max_pool1d(x[:, None], 2), "max_pool2d": lambda x: F.max_pool2d(x[None], 2), "avg_pool1d": lambda x: F.avg_pool1d(x[:, None], 2),
+    "clamp": lambda x: x.clamp(-0.5, 0.5), "amax": lambda x: x.amax(1), "abs": torch.abs, "where": lambda x: torch.where(x > 0, x, -x), "sorted": lambda x: x.sort().values,
+    "after dropout": lambda x: F.dropout(x.tanh(), 0.4).relu(), "after noise": lambda x: torch.relu(x + torch.randn_like(x)),
+}
+
+
+@pytest.mark.parametrize("level", ["function", "whole"])
+@pytest.mark.parametrize("function", STEPS.values(), ids=STEPS)
+def test_gradients_of_what_has_steps_depend_on_what_torchs_do(function, level):
+    """Where its formula has no second derivative torch gives zeros of some functions, and nothing of others: an optimizer takes these apart."""
+    found = []
+    for compiled in (False, True):
+        torch.manual_seed(0)
+        layer = torch.nn.Linear(4, 4, dtype=torch.float64)
+        called = tenon.compile(function) if compiled and level == "function" else function
+
+        def penalty(x, layer=layer, called=called):
+            (gradient,) = torch.autograd.grad(called(layer(x)).cos().sum(), x, create_graph=True)
+            return gradient.square().sum()
+
+        def slopes(x, layer=layer, called=called):
+            inner = layer(x)
+            (gradient,) = torch.autograd.grad(called(inner).sum(), inner, create_graph=True)
+            return gradient.requires_grad, torch.autograd.grad((gradient * inner.detach()).sum() + layer.weight.sum(), (inner, layer.bias, layer.weight), allow_unused=True)
+
+        if compiled and level == "whole":
+            penalty, slopes = tenon.compile(penalty), tenon.compile(slopes)
+        x = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
+        for _ in range(2):
+            penalty(x).backward()
+        found.append((slopes(x), slopes(x), layer.weight.grad, layer.bias.grad, x.grad))
+    torch.testing.assert_close(found[1], found[0])

@@ -165,7 +165,7 @@ std::vector<std::optional<ir::ValueId>> RecordedGradients::differentiate(const R
     gradients = rewrite::differentiate(graph_, seeds, wanted, {}, [this](ir::ValueId from, ir::ValueId to) { history_.move_value(from, to); }, [&](ir::NodeId node, bool reads) {
       if (reads) walked.push_back(node);
       if (!walk.keeps_graph) history_.note_walked(node);
-    });
+    }, walk.creates_graph);
   } catch (const Exception& failure) {
     const std::vector<ir::NodeId> begun(graph_.nodes().begin() + static_cast<std::ptrdiff_t>(first), graph_.nodes().end());
     graph_.erase_nodes(begun);
