@@ -13,17 +13,21 @@ using ir::Dim;
 
 const std::vector<DType> kFloats{DType::f16, DType::bf16, DType::f64, DType::f32};
 
-/// Two passes: the mean of the squared distances from the mean. Computed in float32 for the smaller floats.
+/// Two passes, in float64: the squared distances from the mean. Equal elements have none, as by Welford's sums, with which torch computes: the mean of
+/// smaller floats is exact then, and where that of float64 is not, all distances are the same few last bits, and what they amount to is taken off.
 ir::ValueId variance(NodeBuilder& b, const OpQuery& q) {
-  const DType t = compute_type(q.type(0).dtype);
   const ReductionShape shape(q);
   std::vector<Dim> dims;
   for (std::size_t d : shape.reduced) dims.emplace_back(static_cast<std::int64_t>(d));
-  const ir::ValueId x = b.cast(q.operands()[0], t);
-  const ir::ValueId mean = b.one("mean", {x}, with_dtype({{"dim", dims}, {"keepdim", true}}, t));
-  const ir::ValueId distance = b.one("sub", {x, mean});
-  const ir::ValueId squares =
-      b.one("sum", {b.one("mul", {distance, distance})}, with_dtype({{"dim", dims}, {"keepdim", q.flag("keepdim")}}, t));
+  const ir::ValueId x = b.cast(q.operands()[0], DType::f64);
+  const ir::ValueId distance = b.one("sub", {x, b.one("mean", {x}, with_dtype({{"dim", dims}, {"keepdim", true}}, DType::f64))});
+  const auto sum = [&](ir::ValueId v) { return b.one("sum", {v}, with_dtype({{"dim", dims}, {"keepdim", q.flag("keepdim")}}, DType::f64)); };
+  ir::ValueId squares = sum(b.one("mul", {distance, distance}));
+  if (q.type(0).dtype == DType::f64) {
+    const ir::ValueId off = sum(distance);
+    squares = b.one("sub", {squares, b.one("div", {b.one("mul", {off, off}), b.literal(shape.count)})});
+    squares = b.one("maximum", {squares, b.literal(0.0)});
+  }
   return b.one("div", {squares, b.literal(degrees_of_freedom(q))});
 }
 
@@ -99,7 +103,8 @@ Adapt variance_adapt(std::string op, bool with_mean) {
     Values results = a.call(op, {v.x}, std::move(attributes));
     if (with_mean) {
       a.container = Container::tuple;
-      results.push_back(a.one("mean", {v.x}, with_dtype(v.shape, a.type(v.x).dtype)));
+      const ir::ValueId mean = a.one("mean", {a.builder().cast(v.x, DType::f64)}, with_dtype(v.shape, DType::f64));
+      results.push_back(a.builder().cast(mean, a.type(v.x).dtype));
     }
     return results;
   };

@@ -49,12 +49,14 @@ ir::ValueId normalise_groups(NodeBuilder& b, ir::ValueId x, const MeanAndVarianc
   const auto spread = [&](ir::ValueId v) { return expand_to(b, v, {type.shape[0], groups, in_group}); };
   ir::ValueId scale = b.one("rsqrt", {b.one("add", {spread(moments.variance), b.literal(eps)})});
   if (weight) scale = b.one("mul", {scale, of_channels(*weight)});
-  const ir::ValueId moved = b.one("mul", {spread(moments.mean), scale});
+  const ir::ValueId centre = b.cast(moments.mean, type.dtype), rest = b.one("sub", {moments.mean, b.cast(centre, DType::f64)});
+  const ir::ValueId moved = b.one("mul", {spread(rest), scale});
   const ir::ValueId shift = bias ? b.one("sub", {of_channels(*bias), moved}) : b.one("neg", {moved});
   Shape channels(type.rank(), Dim(1));
   channels[0] = type.shape[0], channels[1] = type.shape[1];
   const auto rounded = [&](ir::ValueId v) { return b.cast(reshape_to(b, v, channels), type.dtype); };
-  return b.one("add", {b.one("mul", {x, rounded(scale)}), rounded(shift)});
+  const ir::ValueId distance = b.one("sub", {x, reshape_to(b, spread(centre), channels)});
+  return b.one("add", {b.one("mul", {distance, rounded(scale)}), rounded(shift)});
 }
 
 }  // namespace tenon::ops

@@ -24,8 +24,8 @@ MeanAndVariance moments_over(NodeBuilder& b, ir::ValueId x, const std::vector<ir
 /// The same for each group of neighbouring channels of [N, C, …]: [N, groups, 1].
 MeanAndVariance moments_of_groups(NodeBuilder& b, ir::ValueId x, const ir::Dim& groups);
 
-/// (x - mean) / sqrt(variance + eps) * weight + bias for [N, C, …] and the moments of its groups, as x * scale + shift with one scale and
-/// shift a channel, computed in float64.
+/// (x - mean) / sqrt(variance + eps) * weight + bias for [N, C, …] and the moments of its groups, as (x - centre) * scale + shift: the mean rounded
+/// to the dtype of x, and a scale and a shift for each channel, computed in float64, with what the rounding left. Equal elements give the bias.
 ir::ValueId normalise_groups(NodeBuilder& b, ir::ValueId x, const MeanAndVariance& moments, double eps, std::optional<ir::ValueId> weight,
                              std::optional<ir::ValueId> bias);
 
