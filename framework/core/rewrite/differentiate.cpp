@@ -9,6 +9,7 @@
 #include "core/ops/catalog.h"
 #include "core/ops/gradients/flat.h"
 #include "core/ops/gradients/gradient.h"
+#include "core/rewrite/never_chosen.h"
 
 namespace tenon::rewrite {
 namespace {
@@ -107,17 +108,10 @@ class Differentiation {
     const std::size_t known = graph_.value_capacity();
     std::vector<std::optional<ValueId>> handed = ops::node_gradients(builder_, id, given);
     if (for_more_ && handed.front() && path.depends(node.operands.front()) && ops::has_flat_gradient(node.op))
-      handed.front() = depending_on_too(node.operands.front(), *handed.front());
+      handed.front() = never_chosen(builder_, node.operands.front(), *handed.front());
     if (visited_) visited_(id, need_any_of(node, handed, known));
     for (std::size_t k = 0; k < handed.size(); ++k)
       if (handed[k] && path.depends(node.operands[k])) give(node.operands[k], *handed[k]);
-  }
-
-  /// The value, with gradients of zero that go on through another one.
-  ValueId depending_on_too(ValueId other, ValueId value) {
-    builder_.on(graph_.type(value).device);
-    const ValueId never = builder_.one("full", {builder_.literal(false)}, {{"dtype", DType::b8}, {"size", ir::Shape{}}});
-    return builder_.one("where", {never, other, value});
   }
 
   /// Whether gradients are computed from operands or results of the node. Values from the number `known` on were made for them.

@@ -17,6 +17,7 @@
 #include "core/rewrite/id_set.h"
 #include "core/rewrite/kept_beginnings.h"
 #include "core/rewrite/kept_layouts.h"
+#include "core/rewrite/never_chosen.h"
 #include "core/rewrite/rewriter.h"
 
 namespace tenon::rewrite {
@@ -399,28 +400,9 @@ ir::Graph gradients_anew(const ir::Graph& forward, const BackwardGraph& of, std:
   return std::move(joint.graph);
 }
 
-namespace {
-
-/// Reads past what is there for the history of gradients alone (ops::has_flat_gradient): it is not to be computed.
-void read_past_never(ir::Graph& graph) {
-  const auto is_false = [&](ValueId v) {
-    if (graph.value(v).kind != ir::ValueKind::result) return false;
-    const ir::Node& node = graph.node(graph.value(v).node);
-    if (node.op != "full" || graph.type(v).dtype != DType::b8 || graph.value(node.operands[0]).kind != ir::ValueKind::literal) return false;
-    const bool* literal = std::get_if<bool>(&graph.value(node.operands[0]).literal);
-    return literal && !*literal;
-  };
-  for (NodeId id : graph.nodes()) {
-    const ir::Node& node = graph.node(id);
-    if (node.op == "where" && is_false(node.operands[0]) && graph.type(node.operands[2]) == graph.type(node.results[0])) graph.replace_uses(node.results[0], node.operands[2]);
-  }
-}
-
-}  // namespace
-
 ir::Graph from_outputs(const ir::Graph& from, std::size_t first, std::size_t count) {
   ir::Graph graph = from.clone();
-  read_past_never(graph);
+  read_past_never_chosen(graph);
   read_parts_of_kept(graph, graph.nodes().size(), values_of(graph, numbers_from(first, count)));
   std::vector<ValueId> given, ends;
   std::vector<ir::Output> outputs;

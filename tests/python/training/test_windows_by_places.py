@@ -1,4 +1,4 @@
-"""Gradients of ``as_strided``: the windows are a part of the graph."""
+"""Gradients of windows, as ``unfold`` and ``as_strided`` give them: they are a part of the graph."""
 import pytest
 
 import tenon
@@ -52,3 +52,27 @@ def test_sizes_that_tensors_of_known_values_give():
     mine, wanted = tenon.compile(windows, fullgraph=True)(x), windows(x)
     torch.testing.assert_close(mine, wanted)
     torch.testing.assert_close(torch.autograd.grad(mine.sum(), x), torch.autograd.grad(wanted.sum(), x))
+
+
+WINDOWS = {
+    "at each place": ((10,), lambda x: x.unfold(0, 3, 1)),
+    "with gaps": ((11,), lambda x: x.unfold(0, 2, 4)),
+    "side by side": ((12,), lambda x: x.unfold(0, 3, 3)),
+    "with a rest": ((13,), lambda x: x.unfold(0, 5, 2)),
+    "of all": ((7,), lambda x: x.unfold(0, 7, 1)),
+    "of more than is cut into rows": ((40,), lambda x: x.unfold(0, 20, 1)),
+    "in the middle": ((3, 9, 2), lambda x: x.unfold(1, 4, 3)),
+    "patches": ((2, 3, 8, 8), lambda x: x.unfold(2, 3, 2).unfold(3, 3, 2)),
+    "of no dimension": ((), lambda x: x.unfold(0, 1, 1)),
+}
+
+
+@pytest.mark.parametrize("shape, windows", WINDOWS.values(), ids=WINDOWS)
+def test_windows_and_their_second_derivatives(shape, windows):
+    def gradients(x):
+        y = windows(x)
+        (first,) = torch.autograd.grad((y**3 * torch.arange(1.0, 1 + y.numel(), dtype=y.dtype).view(y.shape)).sum(), x, create_graph=True)
+        return first, torch.autograd.grad(first.pow(2).sum(), x)[0]
+
+    x = torch.randn(shape, dtype=torch.float64, requires_grad=True)
+    torch.testing.assert_close(tenon.compile(gradients, fullgraph=True)(x), gradients(x))

@@ -280,6 +280,7 @@ Op unfold_op() {
       },
       names({"torch.Tensor.unfold"}, "(self, dimension -> dim, size, step)", windows_along) +
           names({"numpy.sliding_window_view"}, "(x -> self, window_shape -> size, axis -> dim = None, *, subok=False, writeable=False)", sliding_windows));
+  op.grad = written(gradients::unfold);
   op.samples = [] {
     const auto set = [](std::int64_t dim, std::int64_t size, std::int64_t step) {
       return ir::Attributes{{"dim", Dim(dim)}, {"size", Dim(size)}, {"step", Dim(step)}};

@@ -31,6 +31,7 @@ GradBuilder::Values flip(GradBuilder& g);
 GradBuilder::Values cat(GradBuilder& g);
 GradBuilder::Values stack(GradBuilder& g);
 GradBuilder::Values unbind(GradBuilder& g);
+GradBuilder::Values unfold(GradBuilder& g);
 GradBuilder::Values slice_scatter(GradBuilder& g);
 GradBuilder::Values select_scatter(GradBuilder& g);
 

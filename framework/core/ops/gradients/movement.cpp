@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "core/ops/gradients/gradient.h"
 #include "core/ops/gradients/gradients.h"
 #include "core/ops/notation/move.h"
@@ -51,6 +53,41 @@ GradBuilder::Values unbind(GradBuilder& g) {
   for (std::size_t k = 0; k < g.result_count(); ++k) parts.push_back(g.gradient(k));
   if (parts.empty()) return {g.zeros(g.operand())};
   return {g.one("stack", parts, {{"dim", Dim(dim)}})};
+}
+
+/// Windows that overlap are cut into parts of a step: the parts that lie side by side are put in a row, and the rows on top of each other.
+GradBuilder::Values unfold(GradBuilder& g) {
+  constexpr std::int64_t kMostRows = 16;
+  const OpQuery& q = g.query();
+  const std::int64_t step = q.constant_integer("step");
+  const Dim size = q.integer("size");
+  if (!size.is_constant() || size.constant() > kMostRows * step) return {*loop_gradients(g.nodes(), g.nodes().graph().value(g.result()).node, g.gradient())[0]};
+  const ir::Shape whole = g.shape(g.operand());
+  const auto dim = static_cast<std::size_t>(infer::wrap_dim(q.constant_integer("dim"), whole.size()));
+  const auto padded = [&](ValueId v, std::size_t d, Dim before, Dim after) {
+    const std::size_t rank = g.shape(v).size();
+    std::vector<Dim> front(rank, Dim(0)), back(rank, Dim(0));
+    front[d] = std::move(before), back[d] = std::move(after);
+    return g.one("pad", {v}, {{"after", back}, {"before", front}, {"mode", std::string("constant")}, {"value", 0.0}});
+  };
+  std::vector<Dim> order;  // the window next to its place
+  for (std::size_t d = 0; d < whole.size(); ++d) {
+    order.emplace_back(static_cast<std::int64_t>(d));
+    if (d == dim) order.emplace_back(static_cast<std::int64_t>(whole.size()));
+  }
+  const ValueId windows = g.one("permute", {g.gradient()}, {{"dims", order}});
+  const Dim count = g.shape(windows)[dim], row = count * Dim(step);
+  ir::Shape in_a_row = whole;
+  in_a_row[dim] = row;
+  std::optional<ValueId> sum;
+  for (std::int64_t start = 0; start < size.constant(); start += step) {
+    const std::int64_t end = std::min(start + step, size.constant());
+    ValueId part = g.one("slice", {windows}, {{"dim", Dim(static_cast<std::int64_t>(dim) + 1)}, {"end", Dim(end)}, {"start", Dim(start)}, {"step", Dim(1)}});
+    if (end - start < step) part = padded(part, dim + 1, Dim(0), Dim(step - (end - start)));
+    part = padded(g.reshape(part, in_a_row), dim, Dim(start), whole[dim] - Dim(start) - row);
+    sum = sum ? g.one("add", {*sum, part}) : part;
+  }
+  return {sum ? *sum : g.zeros(g.operand())};
 }
 
 GradBuilder::Values slice_scatter(GradBuilder& g) {

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "core/ir/printer.h"
+#include "python/metadata/memory_overlap.h"
 #include "python/metadata/view_layout.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
@@ -18,16 +19,6 @@ std::uint32_t RecordedOutputs::number(PyObject* stand_in) {
   return numbers_[stand_in] = static_cast<std::uint32_t>(outputs_.size() - 1);
 }
 
-namespace {
-
-bool shares_elements(const StandIn& s) {
-  for (std::size_t d = 0; d < s.shape.size(); ++d)
-    if (s.strides[d] == 0 && s.shape[d] > 1) return true;
-  return false;
-}
-
-}  // namespace
-
 void RecordedOutputs::require_buildable(PyObject* stand_in) const {
   const Index index = stand_ins_.require(stand_in);
   const StandIn& s = stand_ins_[index];
@@ -38,7 +29,8 @@ void RecordedOutputs::require_buildable(PyObject* stand_in) const {
   if (s.requires_grad && !s.input)
     if (const auto function = gradients_.unwalked_function(present_.of(index)))
       throw Unbuildable(stand_ins_[*function].object.get(), "a torch.autograd.Function is applied to a tensor that requires grad, whose gradient is asked for later");
-  if (s.requires_grad && s.viewed && stand_ins_[stand_ins_.root(index)].input && shares_elements(stand_ins_[stand_ins_.root(index)]))
+  const StandIn& root = stand_ins_[stand_ins_.root(index)];
+  if (s.requires_grad && s.viewed && root.input && may_overlap_itself(root.shape, root.strides))
     throw Unbuildable(stand_in, "a view of an input whose elements share memory leaves the graph");  // its gradient is by places in memory
   if (s.requires_grad && gradients_.is_view_of_function(index)) throw Unbuildable(stand_in, "a view that a torch.autograd.Function gave leaves the graph");
   if (s.requires_grad && !s.input) gradients_.require_kept_unwritten(present_.of(index));

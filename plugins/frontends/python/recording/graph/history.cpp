@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/rewrite/differentiate.h"
+#include "core/rewrite/never_chosen.h"
 #include "python/objects/graph_break.h"
 
 namespace tenon::python {
@@ -343,14 +344,7 @@ ir::ValueId History::written_over(ir::ValueId before, ir::ValueId after, std::si
   if (!tracking_ || before == after || !depends(before)) return after;
   const auto reads = [&](ir::NodeId id) { return std::ranges::find(core_.graph.node(id).operands, before) != core_.graph.node(id).operands.end(); };
   if (std::ranges::any_of(core_.graph.nodes().subspan(std::min(first_node, core_.graph.nodes().size())), reads)) return after;
-  return never_chosen(before, after);
-}
-
-/// The value, with a history that goes on through the other one, too.
-ir::ValueId History::never_chosen(ir::ValueId other, ir::ValueId value) {
-  core_.builder.on(core_.graph.type(value).device);
-  const ir::ValueId never = core_.builder.one("full", {core_.builder.literal(false)}, {{"dtype", DType::b8}, {"size", ir::Shape{}}});
-  return core_.builder.one("where", {never, other, value});
+  return rewrite::never_chosen(core_.builder, before, after);
 }
 
 void History::expand_from(std::size_t first_node) {
@@ -383,7 +377,7 @@ void History::go_on_through(std::span<const Index> unread, Index first) {
       for (std::size_t d = 0; d < core_.graph.type(value).shape.size(); ++d) dims.push_back(ir::Dim(static_cast<std::int64_t>(d)));
       core_.builder.on(core_.graph.type(value).device);
       const ir::ValueId sum = core_.builder.one("sum", {value}, {{"dim", dims}, {"dtype", core_.graph.type(value).dtype}, {"keepdim", false}});
-      s.value = never_chosen(core_.builder.cast(sum, s.dtype), s.value);
+      s.value = rewrite::never_chosen(core_.builder, core_.builder.cast(sum, s.dtype), s.value);
     }
   }
 }

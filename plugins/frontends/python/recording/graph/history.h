@@ -137,7 +137,6 @@ class History {
   void ask_storages_anew();
   ir::ValueId root(Index leaf, ir::ValueId value);
   ir::ValueId new_root(ir::ValueId value);
-  ir::ValueId never_chosen(ir::ValueId other, ir::ValueId value);
   bool are_gradients_to_come(Index leaf);
   bool reads_present_root(Index index) const;
   std::optional<Index> function_view(Index index) const;
