@@ -200,3 +200,14 @@ def test_importing_torchs_own_compiler_keeps_optimisers_in_the_graph():
     compiled = tenon.compile(lambda: optimizer.step(), fullgraph=True)
     compiled()
     assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_importing_torchs_own_compiler_keeps_modules_that_are_made_in_the_graph():
+    torch.compile(lambda x: x + 1, backend="eager")(torch.ones(2))  # from here on torch wraps Module.__init__
+    blocks = torch.nn.ModuleList(torch.nn.Linear(4, 4) for _ in range(2))
+
+    def chain(x):
+        return torch.nn.Sequential(*blocks, torch.nn.ReLU())(x)
+
+    x = torch.ones(3, 4)
+    torch.testing.assert_close(tenon.compile(chain, fullgraph=True)(x), chain(x))

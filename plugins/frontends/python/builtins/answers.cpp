@@ -121,6 +121,7 @@ constexpr FunctionRule kAsgdOfOne = {.closure_handler = [](Evaluator& e, PyObjec
 constexpr FunctionRule kAsgdOfLists = {.closure_handler = [](Evaluator& e, PyObject* f, Arguments a) { return optimizer_step(e, f, std::move(a), "asgd_of_lists"); }};
 
 constexpr FunctionRule kLookUp = {.handler = look_up_operator};
+constexpr FunctionRule kNothing = {.handler = [](Evaluator&, Arguments) { return std::optional(Ref::borrow(Py_None)); }};  // what it notes, only torch's own compiler asks for
 
 constexpr FunctionRule kRecursionGuard = {.closure_handler = call_past_recursion_guard};
 constexpr FunctionRule kDisabledLate = {.closure_handler = call_past_disabling};
@@ -182,7 +183,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 56> kNamed = {{
+constexpr std::array<Named, 57> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -228,6 +229,7 @@ constexpr std::array<Named, 56> kNamed = {{
     {"torch._higher_order_ops.associative_scan", "associative_scan", &kControlOperator},
     {"torch.nn.attention.flex_attention", "flex_attention", &kControlOperator},
     {"torch._ops", "HigherOrderOperator.__call__", &kControlOperator},
+    {"torch._dynamo.mutation_guard", "GenerationTracker.tag", &kNothing},
     {"torch._ops", "_Ops.__getattr__", &kLookUp},
     {"torch._ops", "_OpNamespace.__getattr__", &kLookUp},
     {"torch._ops", "OpOverloadPacket.__getattr__", &kLookUp},
