@@ -51,15 +51,11 @@ def apply_function(cls: type[torch.autograd.Function], *args: Any) -> Any:
             cls.setup_context(ctx, args, outputs)
             if _saves_unchanged_input(outputs, args, ctx):
                 return NotImplemented
-        if tracked:
-            several = type(outputs) is tuple
-            results = tuple([_as_result(output, args, ctx) for output in (outputs if several else (outputs,))])
-            if not _track(cls, ctx, args, results):
-                return NotImplemented
-            return results if several else results[0]
-        if type(outputs) is tuple:
-            return tuple([_as_output(output, args, ctx) for output in outputs])
-        return _as_output(outputs, args, ctx)
+        several = type(outputs) is tuple
+        results = tuple([_as_output(output, args, ctx, tracked) for output in (outputs if several else (outputs,))])
+        if tracked and not _track(cls, ctx, args, results):
+            return NotImplemented
+        return results if several else results[0]
 
 
 def _track(cls: type[torch.autograd.Function], ctx: Context, args: tuple, results: tuple) -> bool:
@@ -139,20 +135,12 @@ def _holds(tensors: tuple, wanted: torch.Tensor) -> bool:
     return False
 
 
-def _as_result(output: Any, args: tuple, ctx: Context) -> Any:
-    """The same where gradients are wanted: the other tensor is that of the function, a view through which torch refuses writes."""
-    if isinstance(output, torch.Tensor) and _holds(args, output) and not _holds(ctx.dirty_tensors, output):
-        return output.view_as(output)
-    return output
-
-
-def _as_output(output: Any, args: tuple, ctx: Context) -> Any:
-    """An input that is given as it is becomes another tensor of the same memory, unless the function says that it has written it."""
-    if not isinstance(output, torch.Tensor):
+def _as_output(output: Any, args: tuple, ctx: Context, tracked: bool) -> Any:
+    """An input that is given as it is becomes another tensor of the same memory, unless the function says that it has written it: where gradients are
+    wanted the function's own, a view through which torch refuses writes."""
+    if not isinstance(output, torch.Tensor) or not _holds(args, output) or _holds(ctx.dirty_tensors, output):
         return output
-    if _holds(args, output) and not _holds(ctx.dirty_tensors, output):
-        return output.detach() if output.requires_grad else output.view_as(output)
-    return output
+    return output.detach() if output.requires_grad and not tracked else output.view_as(output)
 
 
 def walk(tensors: Any, gradients: Any, keep_graph: bool, create_graph: bool, to: tuple, may_miss: bool) -> tuple:
