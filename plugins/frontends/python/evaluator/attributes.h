@@ -32,8 +32,10 @@ class Attributes {
  private:
   // attributes_of_leaves.cpp
   static bool names_gradient(PyObject* name);
+  static bool asks_for_gradient(PyObject* name);
   std::optional<Ref> of_autograd(PyObject* stand_in, PyObject* name);
   void store_gradient(PyObject* owner, PyObject* value);
+  void ask_for_gradient(PyObject* owner, PyObject* wanted);
   bool only_drops_gradients() const;
   Ref super_attribute(PyObject* super_object, PyObject* name);
   template <class Read>

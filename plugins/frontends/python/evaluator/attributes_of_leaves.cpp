@@ -51,6 +51,7 @@ std::optional<Ref> hooks_of_leaf(Heap& heap, Recorder& recorder, PyObject* stand
 }  // namespace
 
 bool Attributes::names_gradient(PyObject* name) { return is_called(name, "grad"); }
+bool Attributes::asks_for_gradient(PyObject* name) { return is_called(name, "requires_grad"); }
 
 /// Whether the program is where torch asks for a gradient only to drop it.
 bool Attributes::only_drops_gradients() const {
@@ -76,6 +77,11 @@ void Attributes::store_gradient(PyObject* owner, PyObject* value) {
   if (!recorder_.keeps_gradient(owner)) throw GraphBreak("a gradient is given to a tensor that is no leaf");
   if (value != Py_None && !(core_.is_stand_in(value) && recorder_.may_be_gradient(owner, value))) throw GraphBreak("what is no gradient of a tensor is made one");
   heap_.store_gradient(owner, value);
+}
+
+void Attributes::ask_for_gradient(PyObject* owner, PyObject* wanted) {
+  if (!PyBool_Check(wanted)) throw GraphBreak("what is no bool is assigned to `requires_grad`");
+  recorder_.ask_for_gradient(owner, wanted == Py_True);
 }
 
 }  // namespace tenon::python

@@ -228,6 +228,14 @@ class Recorder {
   virtual void end_drawing_again() {}
   /// Whether a tensor has a `.grad` that the program may read and write: it was there before, or is a leaf of the library's autograd graph.
   virtual bool keeps_gradient(PyObject*) { return false; }
+  /// Has the library record, or not record, what is computed from a tensor from here on (torch.Tensor.requires_grad_).
+  virtual void ask_for_gradient(PyObject*, bool) { throw GraphBreak("gradients are asked for"); }
+  /// An older tensor of which the program has changed whether it requires a gradient: when the call began, and now. Where it did, it was a leaf.
+  struct AskedInput {
+    PyObject* stand_in;
+    bool before, now;
+  };
+  virtual std::vector<AskedInput> asked_inputs() const { return {}; }
   /// Whether a run may end in what was recorded so far, and the call be repeated as plain Python.
   virtual bool may_end_early() { return true; }
   /// Whether the library would take one stand-in as the gradient of the other: of its shape and kind.

@@ -236,6 +236,7 @@ class Heap {
   PyObject* known_at(SourceId source) const;
   void store_slot(PyObject* owner, PyObject* slot, PyObject* value);
   void store_attribute_of_class(PyObject* type, PyObject* name, PyObject* value);
+  void journal_asked_inputs();
 
   Recorder& recorder_;
   GuardSet& guards_;

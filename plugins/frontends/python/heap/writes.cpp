@@ -177,6 +177,17 @@ void Heap::journal_gradients() {
   static PyObject* const name = checked(PyUnicode_InternFromString("grad")).release();
   for (const auto& [stand_in, value] : gradients_)
     if (real_of(stand_in.get()) != nullptr) journal_.add(WriteKind::attribute_set, {stand_in, value}, Ref::borrow(name));
+  journal_asked_inputs();
+}
+
+/// Whether older tensors require a gradient, where the program has changed that: after all that was computed has its history.
+void Heap::journal_asked_inputs() {
+  static PyObject *const requires_grad = checked(PyUnicode_InternFromString("requires_grad")).release(), *const is_leaf = checked(PyUnicode_InternFromString("is_leaf")).release();
+  for (const auto& [stand_in, before, now] : recorder_.asked_inputs()) {
+    is_older(real_of(stand_in), "assignment to an attribute");
+    if (before) enter(sources().keyed(SourceKind::attribute, source_of(real_of(stand_in)), is_leaf), Py_True);
+    if (now != before) journal_.add(WriteKind::attribute_set, {Ref::borrow(stand_in), Ref::borrow(now ? Py_True : Py_False)}, Ref::borrow(requires_grad));
+  }
 }
 
 void Heap::store_slot(PyObject* owner, PyObject* slot, PyObject* value) {

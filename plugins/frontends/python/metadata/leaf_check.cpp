@@ -34,7 +34,8 @@ bool has_hooks(void* accumulator) {
 
 /// Whether no hook is run when its gradient comes: none on the tensor, before or after, and none on the node that accumulates, which it may have.
 bool is_free(void* meta) {
-  if (!meta || field<void*>(meta, g_layout.node) || !is_empty_vector(meta, g_layout.hooks) || field<void*>(meta, g_layout.hook_after)) return false;
+  if (!meta) return true;
+  if (field<void*>(meta, g_layout.node) || !is_empty_vector(meta, g_layout.hooks) || field<void*>(meta, g_layout.hook_after)) return false;
   return !is_accumulator_alive(meta) || !has_hooks(field<void*>(meta, g_layout.accumulator));
 }
 
@@ -90,7 +91,7 @@ bool LeafCheck::holds(PyObject* tensor) const noexcept { return is_free(meta_of(
 /// While the tensor has had no node that accumulates.
 bool LeafCheck::pin(PyObject* tensor, Pins& pins) const {
   void* meta = meta_of(tensor);
-  if (!is_free(meta) || field<void*>(meta, g_layout.accumulator)) return false;
+  if (!meta || !is_free(meta) || field<void*>(meta, g_layout.accumulator)) return false;
   for (const std::size_t place : {g_layout.node, g_layout.accumulator, g_layout.hooks, g_layout.hooks + sizeof(void*), g_layout.hook_after})
     pins.word(&field<char>(meta, place), field<std::uint64_t>(meta, place));
   return true;

@@ -47,7 +47,7 @@ std::vector<RecordedGradients::Index> RecordedGradients::leaves() const {
 std::vector<std::int64_t> RecordedGradients::turns() const {
   std::vector<std::int64_t> turns(inputs_.stand_ins().size(), -1);
   for (std::size_t input = 0; input < turns.size(); ++input)
-    if (const Index leaf = inputs_.stand_ins()[input]; stand_ins_[leaf].requires_grad) turns[input] = history_.turn_of_leaf(leaf);
+    if (inputs_.spec(static_cast<std::uint32_t>(input)).requires_grad) turns[input] = history_.turn_of_leaf(inputs_.stand_ins()[input]);
   return turns;
 }
 

@@ -296,6 +296,8 @@ CapturedGraph RecordedOutputs::finish() {
   for (Index index : inputs_.stand_ins()) trace_.trace().inputs.push_back(stand_ins_[index].object);
   for (const StandIn& s : stand_ins_) trace_.trace().types[s.object.get()] = ir::print_type(graph_, graph_.type(s.value));
   name_copies(captured);
+  captured.loose_inputs = gradients_.loose_inputs();
+  captured.turns = gradients_.turns();
   inputs_.give(captured);
   captured.opaque_calls = opaque_.take();
   captured.assumptions = assumptions_.take();
@@ -305,8 +307,6 @@ CapturedGraph RecordedOutputs::finish() {
   captured.draws_by_calls = core_.draws_by_calls;
   captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_.trace()), trace_.take_op_names());
   captured.walks = gradients_.any();
-  captured.loose_inputs = gradients_.loose_inputs();
-  captured.turns = gradients_.turns();
   captured.late_sizes = symbols_.any_data();
   add_gradients(captured);
   return captured;

@@ -285,6 +285,15 @@ Ref TensorRecorder::leaf(PyObject* callable, PyObject* args, PyObject* kwargs) {
   return made;
 }
 
+std::vector<Recorder::AskedInput> TensorRecorder::asked_inputs() const {
+  std::vector<AskedInput> asked;
+  for (StandIns::Index index : history_.asked_inputs()) {
+    const StandIn& s = core_.stand_ins[index];
+    asked.push_back({s.object.get(), inputs_.spec(*s.input).requires_grad, s.requires_grad});
+  }
+  return asked;
+}
+
 Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyObject* right) {
   const auto call = [&] { return checked(operation(left, right)); };
   return is_scalar_of_numpy(left) || is_scalar_of_numpy(right) ? call_for_good(call, core_.error_handlings.now()) : call();

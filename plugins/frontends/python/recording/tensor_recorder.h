@@ -113,6 +113,8 @@ class TensorRecorder final : public Recorder, public StandInUses {
   Deeds deeds_since(const Progress& place, std::span<PyObject* const> given) const override;
   void draw_again_from(const Progress& place) override { core_.draws.begin_again(place.draws); }
   void end_drawing_again() override { core_.draws.end_again(); }
+  void ask_for_gradient(PyObject* tensor, bool wanted) override { history_.ask_for_gradient(core_.stand_ins.require(tensor), wanted); }
+  std::vector<AskedInput> asked_inputs() const override;
   bool keeps_gradient(PyObject* tensor) override { return gradients_.keeps_gradient(tensor); }
   bool may_end_early() override { return !assumptions_.empty() || core_.any_may_raise(); }
   bool may_be_gradient(PyObject* tensor, PyObject* value) override { return gradients_.may_be_gradient(tensor, value); }

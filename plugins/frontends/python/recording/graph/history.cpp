@@ -40,10 +40,24 @@ void History::ask_for_gradient(Index index, bool wanted) {
   StandIn& s = core_.stand_ins[index];
   if (s.requires_grad == wanted) return;
   if (!wanted_) throw GraphBreak("gradients are asked for", kGradHint);
-  const bool born = s.kind == TensorKind::torch && !s.input && is_float(s.dtype) && !core_.is_inference(index) && !s.counts_apart;
+  if (s.input) return ask_of_input(index, wanted);
+  const bool born = s.kind == TensorKind::torch && is_float(s.dtype) && !core_.is_inference(index) && !s.counts_apart;
   if (!wanted || !born || core_.is_late(s.value) || core_.in_branch()) throw GraphBreak("a tensor is asked to require a gradient, or not to");
   s.leaf = s.requires_grad = true;
   core_.stand_ins.storage_of(index).requires_grad = true;
+}
+
+/// What was computed from it before stays what it was: it depends on the input where that required grad when the call began, and later values on roots.
+void History::ask_of_input(Index index, bool wanted) {
+  StandIn& s = core_.stand_ins[index];
+  const bool plain = s.kind == TensorKind::torch && is_float(s.dtype) && !s.crossed && !core_.is_inference(index) && core_.stand_ins.storage_of(index).version == 0;
+  if (!plain || core_.in_branch() || is_view(index) || inputs_.freezes() || !checked(PyObject_GetAttrString(inputs_.object(*s.input), "is_leaf")).is(Py_True))
+    throw GraphBreak("a tensor that is older than the call is asked to require a gradient, or not to");
+  const auto is_view_without = [&](const StandIn& other) { return other.storage == s.storage && &other != &s && !other.requires_grad && other.detached == Detached::no; };
+  if (wanted && std::ranges::any_of(core_.stand_ins, is_view_without)) throw GraphBreak("a tensor of which there are views is asked to require a gradient");  // torch says that they do, too
+  s.requires_grad = wanted;
+  ask_storages_anew();
+  if (std::ranges::find(asked_inputs_, index) == asked_inputs_.end()) asked_inputs_.push_back(index);
 }
 
 bool History::is_view(Index index) const {
@@ -54,7 +68,7 @@ bool History::is_view(Index index) const {
 std::vector<ir::ValueId> History::values_of_leaf(Index leaf) const {
   const auto found = roots_.find(leaf);
   std::vector<ir::ValueId> values = found == roots_.end() ? std::vector<ir::ValueId>() : found->second.roots;
-  if (const auto input = core_.stand_ins[leaf].input) values.push_back(core_.graph.inputs()[*input]);
+  if (const auto input = core_.stand_ins[leaf].input; input && required_before(*input)) values.push_back(core_.graph.inputs()[*input]);
   return values;
 }
 
@@ -146,14 +160,14 @@ bool History::depends(ir::ValueId value) {
 /// Of an input or a literal.
 bool History::depends_now(ir::ValueId value) const {
   const ir::Value& v = core_.graph.value(value);
-  return v.kind == ir::ValueKind::input && core_.stand_ins[inputs_.stand_ins()[v.index]].requires_grad;
+  return v.kind == ir::ValueKind::input && required_before(v.index);
 }
 
 ir::ValueId History::operand(Index index, ir::ValueId value) {
   const StandIn& s = core_.stand_ins[index];
   if (!tracking_) return value;
   if (!s.requires_grad) return cut(value);
-  const bool computed = s.leaf || (s.input && core_.stand_ins.storage_of(index).version > 0);
+  const bool computed = s.leaf || (s.input && (core_.stand_ins.storage_of(index).version > 0 || !required_before(*s.input)));
   return computed ? root(index, value) : value;
 }
 

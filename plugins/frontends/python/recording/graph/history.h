@@ -29,8 +29,10 @@ class History {
 
   /// Whether gradients of the graph may be asked for.
   bool wanted() const { return wanted_; }
-  /// torch.Tensor.requires_grad_(wanted). Throws GraphBreak where that changes an object that is older than the call, or torch refuses it.
+  /// torch.Tensor.requires_grad_(wanted). Throws GraphBreak where torch refuses it, or may: of an older tensor that is no leaf, or a view.
   void ask_for_gradient(Index index, bool wanted);
+  /// The inputs of which the program has changed whether they require grad, once or more.
+  std::span<const Index> asked_inputs() const { return asked_inputs_; }
   /// Makes constants of leaves that the call has made. Throws GraphBreak where a function of the program's own was applied to what was computed from one,
   /// or one of the others was written, or is a view.
   void forget(std::span<const Index> leaves, std::span<const Index> others);
@@ -133,6 +135,8 @@ class History {
   void give_value_of_its_own(Index index, std::size_t first_node);
   bool depends(ir::ValueId value);
   bool depends_now(ir::ValueId value) const;
+  bool required_before(std::uint32_t input) const { return inputs_.spec(input).requires_grad; }
+  void ask_of_input(Index index, bool wanted);
   void look_anew();
   void ask_storages_anew();
   ir::ValueId root(Index leaf, ir::ValueId value);
@@ -164,6 +168,7 @@ class History {
   std::vector<AppliedFunction> functions_;                 // in their order
   std::unordered_map<Index, std::uint32_t> function_views_;  // of what functions gave as views: the version of the memory then
   std::vector<Index> to_all_leaves_;
+  std::vector<Index> asked_inputs_;
   std::unordered_set<Index> retaining_;
   std::size_t writes_before_kept_ = 0;
   std::unordered_map<Index, std::uint32_t> view_versions_; // of views that tracked calls gave: the version of the memory then
