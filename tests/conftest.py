@@ -36,3 +36,11 @@ def compiler_environment(tmp_path_factory) -> dict[str, str]:
     if shutil.which("ninja"):
         chosen["CMAKE_GENERATOR"] = "Ninja"
     return {**os.environ, **cache, **chosen}
+
+
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the marks
+def pytest_collection_modifyitems(items):
+    """Where two processes share the tests by group (`--dist loadgroup`), a file is one, so that what its tests share is made once; a mark says otherwise."""
+    for item in items:
+        if not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))

@@ -4,7 +4,7 @@ import re
 import pytest
 from sdk_project import ROOT, exported_symbols
 
-pytestmark = pytest.mark.timeout(1200)  # may be the first to build the project that holds core
+pytestmark = [pytest.mark.xdist_group("core_with_gcc"), pytest.mark.timeout(1200)]  # may be the first to build the project that holds core
 
 
 def test_documented_plugins_build_and_work(with_gcc, conformance):

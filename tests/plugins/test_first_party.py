@@ -32,7 +32,7 @@ def with_clang(out_of_tree_with_core, tmp_path_factory):
     return out_of_tree_with_core.build(project, "clang", *options)
 
 
-@pytest.fixture(params=["with_gcc", "with_clang"])
+@pytest.fixture(params=[pytest.param("with_gcc", marks=pytest.mark.xdist_group("core_with_gcc")), "with_clang"])
 def plugins(request):
     return request.getfixturevalue(request.param)
 
@@ -71,6 +71,7 @@ def test_passes_give_the_golden_results(plugins, golden):
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.xdist_group("core_with_gcc")
 def test_sample_and_template_passes(with_gcc, golden, tmp_path):
     (tmp_path / "quartic.tir").write_text(
         "# x ** 4\n# passes: cheaper_powers\n# not evaluated: the product rounds in another way\n" + (ROOT / "samples/05_pass_plugin/quartic.tir").read_text()

@@ -11,7 +11,7 @@ import sys
 import pytest
 from sdk_project import LARGE, ROOT, exported_symbols, write_project
 
-pytestmark = pytest.mark.timeout(1800)  # minutes where the compiler cache is empty
+pytestmark = [pytest.mark.xdist_group("core_with_gcc"), pytest.mark.timeout(1800)]  # minutes where the compiler cache is empty
 
 ALL = os.environ.get("TENON_TEST_SDK") == "all"
 BUILT = LARGE if ALL else {name: LARGE[name] for name in ("codegen", "llvm")}

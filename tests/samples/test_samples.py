@@ -15,6 +15,7 @@ def commands(readme: pathlib.Path) -> list[str]:
     return [line.split("  #")[0].strip() for block in blocks for line in block.splitlines() if line.strip()]
 
 
+@pytest.mark.xdist_group("core_with_gcc")
 @pytest.mark.timeout(900)  # one of them compiles core
 @pytest.mark.parametrize("folder", sorted(p for p in SAMPLES.iterdir() if (p / "README.md").exists()), ids=lambda p: p.name)
 def test_sample_runs_as_its_readme_says(folder, sample_environment, tmp_path):
