@@ -44,6 +44,9 @@ std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
     if (definers[s]) plan_->late_symbols_.emplace_back(s);
   }
   learn_given_symbols();
+  const std::span<const ir::Output> outputs = plan_->graph_.open().outputs();
+  for (std::uint32_t k = 0; k < outputs.size(); ++k) positions_[outputs[k].value].push_back(k);
+  plan_->output_values_.resize(outputs.size());
   GroupCutter cutter(plan_->graph_.open());
   for (const PlannedGroup& group : partitioned.groups)
     if (group.backend == kCopiedByHost)
@@ -193,7 +196,10 @@ void PlanBuilder::add_step(std::unique_ptr<Step> step) {
   }
   step->device = device_of(*step);
   bind_symbols(*step);
+  const std::vector<ValueId> computed = step->group.outputs;
   plan_->steps_.push_back(std::move(step));
+  // What is an output several times is copied at once: behind the last group of a device a copy would keep it from writing over inputs.
+  for (ValueId v : computed) add_outputs_of(v);
 }
 
 /// A region sees the symbols and constants of the outermost graph: standing alone it gets them, under the same numbers.
@@ -287,26 +293,35 @@ void PlanBuilder::use_next_backend(Step& step, const Error& why) {
 }
 
 void PlanBuilder::add_outputs() {
-  for (std::uint32_t k = 0; k < plan_->output_types_.size(); ++k) add_output(k);
+  const std::span<const ir::Output> outputs = plan_->graph_.open().outputs();
+  for (std::uint32_t k = 0; k < outputs.size(); ++k) {
+    if (outputs[k].kind == ir::OutputKind::update) plan_->updates_.push_back({k, plan_->graph_.open().value(outputs[k].target).index, {}});
+    add_outputs_of(outputs[k].value);
+  }
+}
+
+void PlanBuilder::add_outputs_of(ValueId v) {
+  const auto positions = positions_.extract(v);
+  if (!positions) return;
+  for (std::uint32_t position : positions.mapped()) add_output(position);
 }
 
 void PlanBuilder::add_output(std::uint32_t position) {
   const ir::Output& output = plan_->graph_.open().outputs()[position];
-  if (output.kind == ir::OutputKind::update) plan_->updates_.push_back({position, plan_->graph_.open().value(output.target).index, {}});
   const std::uint32_t computed = value_of(output.value);
   PlanValue& value = plan_->values_[computed];
   const bool free = value.place == Place::arena || value.place == Place::late;
   if (value.place == Place::nowhere) {
-    plan_->output_values_.push_back(computed);
+    plan_->output_values_[position] = computed;
   } else if (free && is_row_major(plan_->output_types_[position])) {
     value.place = Place::output;
     value.index = position;
-    plan_->output_values_.push_back(computed);
+    plan_->output_values_[position] = computed;
   } else {
     const std::uint32_t copy = add_value(plan_->output_types_[position], value.name, Place::output);
     plan_->values_[copy].index = position;
     add_copy(computed, copy);
-    plan_->output_values_.push_back(copy);
+    plan_->output_values_[position] = copy;
   }
 }
 
@@ -357,10 +372,9 @@ void PlanBuilder::finish() {
     for (std::size_t i = 0; i < step.inputs.size(); ++i) touch(step.inputs[i], step.first_input + i);
     for (std::size_t i = 0; i < step.outputs.size(); ++i) touch(step.outputs[i], step.first_output + i);
   }
-  const bool waits = plan.devices_.size() > 1 && find_waits();
-  // What a device still writes to the host may fail after all steps.
+  if (plan.devices_.size() > 1) find_waits();
   for (Plan::Update& update : plan.updates_)
-    if (!waits) update.in_place_by = step_in_place(update);
+    if ((update.in_place_by = step_in_place(update))) plan.steps_[*update.in_place_by]->over_inputs = true;
   plan.passes_through_ = passes_through();
   if (plan.conversions_) environment_.events->count("conversions", static_cast<std::int64_t>(plan.conversions_));
   drop_what_only_compiling_needs();

@@ -50,10 +50,11 @@ class PlanBuilder {
   std::string words_of_failure(const Step& step, const Error& why) const;
   void use_next_backend(Step& step, const Error& why);
   void add_outputs();
+  void add_outputs_of(ValueId v);
   void add_output(std::uint32_t position);
   std::optional<std::uint32_t> step_in_place(const Plan::Update& update) const;
   bool passes_through() const;
-  bool find_waits();
+  void find_waits();
   void finish();
   void drop_what_only_compiling_needs();
   void tell_compiled() const;
@@ -66,6 +67,7 @@ class PlanBuilder {
   bool told_failure_ = false;                                 // one warning a plan; events tell each
   std::vector<bool> late_;                                    // by SymbolId
   std::unordered_map<ValueId, std::uint32_t> values_;         // of the plan, by value of the graph
+  std::unordered_map<ValueId, std::vector<std::uint32_t>> positions_;  // among the outputs, of values that are not placed as such yet
   std::unordered_map<ValueId, std::uint32_t> row_major_;      // copies made for backends that take no strides
 };
 

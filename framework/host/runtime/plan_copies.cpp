@@ -62,15 +62,14 @@ std::uint32_t PlanBuilder::on_host(ValueId v) {
   return copy;
 }
 
-/// What a device writes to the host's memory is there when its stream has come that far: whoever reads it waits. False where there is none.
-bool PlanBuilder::find_waits() {
+/// What a device writes to the host's memory is there when its stream has come that far: whoever reads it waits.
+void PlanBuilder::find_waits() {
   std::vector<bool> arrives(plan_->values_.size(), false);
   for (const auto& step : plan_->steps_) {
     for (std::uint32_t v : step->inputs)
       if (arrives[v]) step->waits.push_back(v);
     if (step->kind == Step::Kind::copy && plan_->values_[step->outputs[0]].device == 0 && plan_->values_[step->inputs[0]].device != 0) arrives[step->outputs[0]] = true;
   }
-  return std::ranges::find(arrives, true) != arrives.end();
 }
 
 }  // namespace tenon::host

@@ -38,7 +38,8 @@ void PlanRun::steps() {
 void PlanRun::steps_on_devices() {
   for (std::uint32_t s = 0; s < plan_.steps().size(); ++s) {
     const Step& step = *plan_.steps()[s];
-    if (!step.waits.empty()) context_.devices->wait_for(step.waits);
+    if (step.over_inputs) context_.devices->wait_for_all();
+    else if (!step.waits.empty()) context_.devices->wait_for(step.waits);
     this->step(s);
   }
   context_.devices->wait_for_all();

@@ -93,6 +93,15 @@ TEST_CASE("updates are written over their inputs by the last step, though they c
 )")) == 2);
 }
 
+TEST_CASE("what is given twice is copied where it is computed: updates are written over their inputs by the step behind it") {
+  CHECK(WithProducts().matrices_of(graph_of("%x: MATRIX, %w: MATRIX, %m: MATRIX", R"(
+  %g: MATRIX = exp(%x)
+  %a: MATRIX = mm(%g, %w)
+  %n: MATRIX = add(%a, %m)
+  return %g, %g, update %m = %n
+)")) == 1);
+}
+
 TEST_CASE("updates of a card's tensors take no memory beside them where the host updates others", "[memory]") {
   constexpr const char* kUpdates = R"(graph @g (%c: f32[4], %x: f32[64, 32] on device2:0) {
   %y: f32[64, 32] on device2:0 = exp(%x)
