@@ -77,6 +77,36 @@ def test_copies_from_device_to_device(whole, fn):
     whole(fn, (X,))
 
 
+HOST, OTHER = torch.randn(3), torch.randn(3)
+
+
+@pytest.mark.parametrize("fn", [
+    lambda t: torch.full((2,), t),
+    lambda t: torch.full((2,), t, device=t.device),
+    lambda t: (torch.full_like(HOST, t), HOST.new_full((2,), t), torch.full_like(HOST, t, device=t.device)),
+    lambda t: (torch.add(HOST, OTHER, alpha=t), HOST.sub(OTHER, alpha=t), torch.rsub(HOST, OTHER, alpha=t)),
+    lambda t: torch.add(HOST.sum(), OTHER.sum(), alpha=t),
+    lambda t: (torch.addcmul(HOST, HOST, OTHER, value=t), torch.addcdiv(HOST, HOST, OTHER, value=t)),
+    lambda t: F.leaky_relu(HOST, t) + F.threshold(HOST, t, 1.0),
+    lambda t: torch.add(t, t, alpha=t),
+], ids=str)
+def test_a_tensor_that_is_taken_as_the_number_that_it_holds_says_nothing_about_the_device(whole, fn):
+    whole(fn, (torch.tensor(2.0),))
+    assert tenon.stats()["eager_fallbacks"] == 0
+
+
+def set_masked(z):
+    z = z * 1
+    z[z.abs() < 1] = 3j
+    return z * 2
+
+
+@pytest.mark.parametrize("fn, count", [(lambda z: z.cpu(), 8), (lambda z: z.cpu() + 1, 5000), (set_masked, 8)], ids=str)
+def test_complex_numbers_come_from_the_host_and_go_there(whole, fn, count):
+    with torch.no_grad():
+        whole(fn, (torch.randn(count, dtype=torch.complex128),))
+
+
 def test_a_number_of_the_host_beside_the_device(whole):
     whole(lambda x: (x * torch.tensor(2.0), torch.tensor(1.0) - x), (X,))
 

@@ -36,6 +36,7 @@ bool only_moves_complex(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph.node(id);
   if (!has_complex_values(graph, node)) return true;
   const Op* op = find_op(node.op);
+  if (op && op->traits.copies) return graph.type(node.operands[0]).device != graph.type(node.results[0]).device;  // which are bytes to the host
   if (!op || (op->kernel && !node.operands.empty())) return false;
   if (op->scatter) {
     const ScatterBody body = op->scatter(OpQuery(graph, node.operands, node.attributes));

@@ -7,8 +7,8 @@
 namespace tenon::ops {
 namespace {
 
-/// A number that torch also takes as a tensor without dimensions: weak, so it has the dtype that the operands beside it decide.
-ir::ValueId weak_number(ForeignArguments& a, std::string_view parameter, DType common) {
+/// A number that torch also takes as a tensor without dimensions: weak, so the operands beside it decide its dtype, and where it is read.
+ir::ValueId weak_number(ForeignArguments& a, std::string_view parameter, DType common, std::span<const ir::ValueId> beside) {
   const auto* tensor = a[parameter].as<ir::ValueId>();
   if (!tensor) return a.value(parameter);
   const ir::Type& type = a.type(*tensor);
@@ -16,18 +16,20 @@ ir::ValueId weak_number(ForeignArguments& a, std::string_view parameter, DType c
   const bool wide = common == DType::f32 || common == DType::f64 || common == DType::i64;
   if (type.rank() != 0 || !wide || is_bool(type.dtype) || is_complex(type.dtype) || (is_float(type.dtype) && !is_float(common)))
     throw Exception(error(Code::unsupported, "argument '{}' as a tensor of {}", parameter, name_of(type.dtype)));
-  return a.builder().cast(*tensor, common);
+  const ir::ValueId number = a.builder().cast(*tensor, common);
+  if (a.type(number).device.is_host()) return number;
+  a.builder().on(infer::device(OpQuery(a.graph(), beside, {})));
+  return a.builder().to_device(number, a.builder().device());
 }
 
 /// The number that other is scaled by, in the dtype that the operands have in common.
-ir::ValueId alpha_factor(ForeignArguments& a, DType common) {
+ir::ValueId alpha_factor(ForeignArguments& a, DType common, std::span<const ir::ValueId> both) {
   const ForeignArgument& alpha = a["alpha"];
   if (alpha.as<bool>() && !is_bool(common)) throw Exception(Code::invalid_argument, "Boolean alpha only supported for Boolean results.");
-  if (alpha.as<double>() && !is_float(common))
-    throw Exception(Code::invalid_argument, "For integral input tensors, argument alpha must not be a floating point number.");
+  if (alpha.as<double>() && !is_float(common)) throw Exception(Code::invalid_argument, "For integral input tensors, argument alpha must not be a floating point number.");
   const ir::Dim* whole = alpha.as<ir::Dim>();
   if (is_bool(common) && whole && whole->is_constant()) return a.builder().literal(whole->constant() != 0);
-  return weak_number(a, "alpha", common);
+  return weak_number(a, "alpha", common, both);
 }
 
 /// torch's `alpha`: other is scaled before it is added; of floats, in one rounding.
@@ -40,7 +42,7 @@ Values with_alpha(ForeignArguments& a, std::string_view op, std::string_view sel
   if (!a.given("alpha") || one) return a.call(op, {x, y});
   // The scaled operand takes part in promotion with its own dtype, so the scaling happens in the common dtype.
   const DType common = a.promoted(both, Promotion::common);
-  const ir::ValueId factor = alpha_factor(a, common);
+  const ir::ValueId factor = alpha_factor(a, common, both);
   // torch rounds numbers to a narrow dtype too, and nothing else before the end.
   x = a.tensor(x, common), y = a.tensor(y, common);
   if (!is_float(common)) return a.call(op, {x, a.one("mul", {y, factor})});
@@ -56,7 +58,7 @@ Adapt scaled_by_value(std::string op, std::string combine, Promotion promotion) 
       return a.call(op, all, {{"value", integer ? ir::Attribute(*integer) : ir::Attribute(a.number("value", 1))}});
     }
     const DType common = a.promoted(all, promotion);
-    const ir::ValueId value = weak_number(a, "value", common);
+    const ir::ValueId value = weak_number(a, "value", common, all);
     a.promote(all, promotion);
     const ir::ValueId scaled = a.one("mul", {value, all[1]});
     if (combine == "mul" && is_float(common)) return a.call("fma", {scaled, all[2], all[0]});
@@ -159,10 +161,8 @@ Values power(ForeignArguments& a) {
   if (!is_float(t)) {
     const ir::Value& y = a.graph().value(xy[1]);
     const ir::Dim* d = y.kind == ir::ValueKind::literal ? std::get_if<ir::Dim>(&y.literal) : nullptr;
-    if (d && d->is_constant() && d->constant() < 0)
-      throw Exception(Code::invalid_argument, "Integers to negative integer powers are not allowed.");
-    if (a.numpy() && (!d || !d->is_constant()))
-      throw Exception(Code::unsupported, "integer powers with exponents that are not known constants: NumPy raises for negative ones");
+    if (d && d->is_constant() && d->constant() < 0) throw Exception(Code::invalid_argument, "Integers to negative integer powers are not allowed.");
+    if (a.numpy() && (!d || !d->is_constant())) throw Exception(Code::unsupported, "integer powers with exponents that are not known constants: NumPy raises for negative ones");
   }
   return a.call("pow", xy);
 }

@@ -61,21 +61,26 @@ DType dtype_of_number(ForeignArguments& a, const ForeignArgument& x) {
   return is_float(own) ? a.default_float() : DType::i64;
 }
 
-Values make_full(ForeignArguments& a, std::vector<Dim> size, ForeignArgument value, std::optional<DType> dtype) {
+/// On the device that the call names, else `there`: a tensor that holds the value says nothing about it, and is read where the result is made.
+Values make_full(ForeignArguments& a, std::vector<Dim> size, ForeignArgument value, std::optional<DType> dtype, ir::Device there) {
   const DType t = dtype.value_or(dtype_of_number(a, value));
-  return {a.builder().cast(a.builder().one("full", {a.to_value(value)}, {{"dtype", real_type(t)}, {"size", std::move(size)}}), t)};
+  there = a.device().value_or(there);
+  ir::ValueId number = a.to_value(value);
+  if (!a.type(number).is_host_scalar()) number = a.builder().to_device(number, there);
+  a.builder().on(there);
+  return {a.builder().cast(a.builder().one("full", {number}, {{"dtype", real_type(t)}, {"size", std::move(size)}}), t)};
 }
 
 /// torch.full, numpy.full.
 Values full_adapt(ForeignArguments& a) {
   a.refuse({"requires_grad"});
-  return make_full(a, a.integers("size"), a["fill_value"], a.dtype("dtype"));
+  return make_full(a, a.integers("size"), a["fill_value"], a.dtype("dtype"), {});
 }
 
 Adapt filled(std::int64_t value) {
   return [value](ForeignArguments& a) {
     a.refuse({"requires_grad"});
-    return make_full(a, a.integers("size"), {Dim(value)}, a.dtype("dtype").value_or(a.default_float()));
+    return make_full(a, a.integers("size"), {Dim(value)}, a.dtype("dtype").value_or(a.default_float()), {});
   };
 }
 
@@ -84,15 +89,15 @@ Adapt filled_like(std::optional<std::int64_t> value) {
     a.refuse({"requires_grad"});
     const ir::Type type = a.type(a.value("self"));
     const auto size = a.given("shape") ? a.integers("shape") : type.shape;
-    return make_full(a, size, value ? ForeignArgument{Dim(*value)} : a["fill_value"], a.dtype("dtype").value_or(type.dtype));
+    return make_full(a, size, value ? ForeignArgument{Dim(*value)} : a["fill_value"], a.dtype("dtype").value_or(type.dtype), type.device);
   };
 }
 
 Adapt new_filled(std::optional<std::int64_t> value) {
   return [value](ForeignArguments& a) {
     a.refuse({"requires_grad"});
-    return make_full(a, a.integers("size"), value ? ForeignArgument{Dim(*value)} : a["fill_value"],
-                     a.dtype("dtype").value_or(a.type(a.value("self")).dtype));
+    const ir::Type self = a.type(a.value("self"));
+    return make_full(a, a.integers("size"), value ? ForeignArgument{Dim(*value)} : a["fill_value"], a.dtype("dtype").value_or(self.dtype), self.device);
   };
 }
 

@@ -73,7 +73,7 @@ bool says_nothing(const char* name, PyObject* value) {
   return false;
 }
 
-/// A device as the catalogue names it; nothing for the one that the call's tensors are on.
+/// A device as the catalogue names it; nothing for the host beside tensors of the host.
 std::optional<ops::ForeignArgument> device_word(PyObject* object, ops::Flavour flavour, ir::Device here) {
   if (object == Py_None) return std::nullopt;
   const TorchLibrary* torch = flavour == ops::Flavour::torch ? torch_library() : nullptr;
@@ -83,7 +83,7 @@ std::optional<ops::ForeignArgument> device_word(PyObject* object, ops::Flavour f
   }
   require_one_device(*torch, object);
   const ir::Device device = device_meant_by(*torch, object);
-  if (device == here) return std::nullopt;
+  if (device.is_host() && here.is_host()) return std::nullopt;
   return ops::ForeignArgument{ir::device_text(device)};
 }
 

@@ -18,8 +18,8 @@ ops::ForeignArgument foreign_argument(PyObject* object, ops::Flavour flavour, co
 /// The device that a call of torch's names, as it does: by the keyword, or among the others (Trait::moves). Null for none.
 PyObject* device_argument(const ForeignFunction& function, PyObject* args, PyObject* kwargs);
 
-/// Converts all arguments of a call whose tensors are `here`; `kwargs` is a dict or null. What says nothing new (the device that the tensors are
-/// on, requires_grad=False, memory formats, order="K") is left out.
+/// Converts all arguments of a call whose tensors are `here`; `kwargs` is a dict or null. What says nothing new (the host beside tensors that are
+/// there, requires_grad=False, memory formats, order="K") is left out.
 ops::ForeignCall foreign_call(const ForeignFunction& function, ir::Device here, PyObject* args, PyObject* kwargs, const ValueOf& value_of);
 
 }  // namespace tenon::python

@@ -25,9 +25,11 @@ RecordedGraph::Index RecordedGraph::add_fresh(TensorKind kind, ir::ValueId value
 }
 
 ir::Device RecordedGraph::device_of(std::span<const Index> operands) const {
-  for (Index index : operands)
-    if (!stand_ins[index].device.is_host()) return stand_ins[index].device;
-  return {};
+  const auto on_device = [&](Index index) { return !stand_ins[index].device.is_host(); };
+  const auto has_dimensions = [&](Index index) { return !stand_ins[index].shape.empty(); };
+  auto found = std::ranges::find_if(operands, [&](Index index) { return has_dimensions(index) && on_device(index); });
+  if (found == operands.end() && std::ranges::none_of(operands, has_dimensions)) found = std::ranges::find_if(operands, on_device);
+  return found == operands.end() ? ir::Device() : stand_ins[*found].device;
 }
 
 bool RecordedGraph::is_late(ir::ValueId value) const {

@@ -54,7 +54,8 @@ struct RecordedGraph {
 
   /// A stand-in in memory of its own.
   Index add_fresh(TensorKind kind, ir::ValueId value, const TensorSpec& spec);
-  /// Where a call of these tensors computes: on the device of the first that is on one, else on the host.
+  /// Where a call of these tensors computes: where those with dimensions are, on a device before the host. One without dimensions says so only
+  /// where there is no other: beside tensors of the host torch takes the number that it holds (`alpha`, a value to fill with).
   ir::Device device_of(std::span<const Index> operands) const;
   /// The value in the host's memory, where Python's numbers are made of it.
   ir::ValueId on_host(ir::ValueId value) { return builder.to_device(value, {}); }
