@@ -77,6 +77,19 @@ def test_copies_from_device_to_device(whole, fn):
     whole(fn, (X,))
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_autocast(device, whole, dtype):
+    if not device.startswith("cuda"):
+        pytest.skip("autocast is guarded for the CPU and CUDA")
+
+    def fn(x, w, classes):
+        with torch.autocast("cuda", dtype=dtype):
+            y = x @ w
+            return y, F.cross_entropy(y, classes), F.layer_norm(y, y.shape[1:]), F.linear(y, w), (y * 2).softmax(-1)
+
+    whole(fn, (X, torch.randn(4, 4), torch.tensor([0, 3, 1])))
+
+
 HOST, OTHER = torch.randn(3), torch.randn(3)
 
 

@@ -303,3 +303,52 @@ def test_the_dtype_of_another_device_is_read_at_each_call():
             assert compiled(torch.ones(2))[1] == dtype
     finally:
         torch.set_autocast_dtype("cuda", torch.float16)
+
+
+LOGITS, CLASSES = torch.randn(6, 5), torch.tensor([0, 4, 2, -100, 1, 3])
+
+
+@pytest.mark.parametrize("arguments", [(LOGITS, CLASSES, None, 1), (LOGITS, CLASSES, torch.rand(5), 2), (LOGITS[0], CLASSES[1], None, 1), (torch.randn(2, 5, 3), torch.ones(2, 3, dtype=torch.int64), None, 0, 1)])
+def test_a_loss_that_autocast_for_cuda_changes_in_the_middle_is_done_in_parts(arguments):
+    from tenon import _autocast
+
+    loss = torch._C._nn.cross_entropy_loss
+    twins = [t.to("meta", torch.float16 if t.is_floating_point() else t.dtype) if isinstance(t, torch.Tensor) else t for t in arguments]
+    try:
+        torch.set_autocast_enabled("cuda", True)
+        parts, result = _autocast.judge(loss, tuple(twins), {}, "cuda")
+    finally:
+        torch.set_autocast_enabled("cuda", False)
+    assert result is None
+    assert torch.equal(parts(*arguments), loss(*arguments))
+
+
+def test_a_card_is_asked_what_it_is_able_to_without_a_break():
+    x = torch.ones(2)
+    able = torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+    compiled = tenon.compile(lambda x: x + 1 if torch.cuda.is_bf16_supported() else x - 1, fullgraph=True)
+    assert torch.equal(compiled(x), x + 1 if able else x - 1)
+
+
+def test_a_loss_in_parts_has_its_gradient_in_the_graph(monkeypatch):
+    from tenon import _autocast
+
+    asked = _autocast.judge
+
+    def judge(function, args, kwargs, device):
+        return (_autocast._cross_entropy_in_parts, None) if function is torch._C._nn.cross_entropy_loss else asked(function, args, kwargs, device)
+
+    monkeypatch.setattr(_autocast, "judge", judge)  # which says so for CUDA
+
+    def step(net, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = F.cross_entropy(net(x), CLASSES)
+        loss.backward()
+        return loss.detach()
+
+    torch.manual_seed(0)
+    nets, x = [nn.Linear(8, 5), nn.Linear(8, 5)], torch.randn(6, 8)
+    nets[1].load_state_dict(nets[0].state_dict())
+    compiled = tenon.compile(step, fullgraph=True)
+    close(compiled(nets[1], x), step(nets[0], x))
+    close(nets[1].weight.grad, nets[0].weight.grad)

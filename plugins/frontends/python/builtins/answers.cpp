@@ -134,6 +134,7 @@ constexpr FunctionRule kLazyProperty = {.closure_handler = read_lazy_property};
 constexpr FunctionRule kDecoratedByErrorState = {.instead = call_in_error_state};
 constexpr FunctionRule kIsLogged = {.closure_handler = is_logged};
 constexpr FunctionRule kFindModule = {.closure_handler = find_module};
+constexpr FunctionRule kAsksCard = {.closure_handler = ask_of_card};
 constexpr FunctionRule kWhole = {.closure_handler = call_whole};
 constexpr FunctionRule kInspect = {.reason = "a call into inspect"};
 constexpr FunctionRule kDispatch = {.closure_handler = dispatch_on_class};
@@ -183,7 +184,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 57> kNamed = {{
+constexpr std::array<Named, 59> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -234,6 +235,8 @@ constexpr std::array<Named, 57> kNamed = {{
     {"torch._ops", "_OpNamespace.__getattr__", &kLookUp},
     {"torch._ops", "OpOverloadPacket.__getattr__", &kLookUp},
     {"torch.distributions.utils", "lazy_property.__get__", &kLazyProperty},
+    {"torch.cuda", "is_bf16_supported", &kAsksCard},
+    {"torch.cuda", "get_device_capability", &kAsksCard},
     {"torch.random", "manual_seed", &kSeed},
     {"torch.random", "set_rng_state", &kSeed},
     {"torch.nn.modules.transformer", "_detect_is_causal_mask", &kCausalMask},

@@ -43,6 +43,8 @@ Ref call_in_error_state(Evaluator& evaluator, PyObject* function, Arguments& arg
 std::optional<Ref> is_logged(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// importlib.util.find_spec: of a module that is imported, or that there is none of that name, which each call asks again.
 std::optional<Ref> find_module(Evaluator& evaluator, PyObject* function, Arguments arguments);
+/// What a card is able to, which its properties say for the life of the process: of the current one where none is named, which is guarded.
+std::optional<Ref> ask_of_card(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// What C code of torch does, as the package's function of that name does it; breaks with `why_not` where that gives NotImplemented.
 Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not, const char* of = "tenon._torch_in_python");
 

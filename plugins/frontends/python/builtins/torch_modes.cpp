@@ -1,5 +1,6 @@
 // Modes of torch that a program enters and leaves: autocast, and inference mode. They are entered for real while the capture lasts.
 // Flags of torch that it reads.
+#include "python/builtins/answers.h"
 #include "python/builtins/control.h"
 #include "python/builtins/handlers.h"
 #include "python/evaluator/evaluator.h"
@@ -101,6 +102,14 @@ Ref read_by(Evaluator& evaluator, PyObject* reader) {
 
 Ref read_flag(Evaluator& evaluator, const char* function) {
   return read_by(evaluator, checked(PyObject_GetAttrString(native_module().get(), function)).get());
+}
+
+std::optional<Ref> ask_of_card(Evaluator& evaluator, PyObject* function, Arguments arguments) {
+  for (const Ref& value : arguments.values)
+    if (value.get() != Py_None && !PyBool_Check(value.get()) && !PyLong_CheckExact(value.get())) throw GraphBreak("a card is asked for by what is no number");
+  Ref answer = evaluator.calls().call_real(function, arguments);
+  if (PyObject_HasAttrString(native_module().get(), "_cuda_getDevice")) read_flag(evaluator, "_cuda_getDevice");
+  return PyTuple_Check(answer.get()) ? evaluator.heap().born(std::move(answer)) : answer;
 }
 
 Handled overrides_torch_functions(Evaluator& evaluator, Arguments& arguments) {

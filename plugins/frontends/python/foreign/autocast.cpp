@@ -36,8 +36,10 @@ AutocastVerdict judge_autocast(PyObject* callable, PyObject* twin_args, PyObject
   Ref answer = checked(PyObject_CallMethod(module.get(), "judge", "OOOs", callable, twin_args, twin_kwargs ? twin_kwargs : no_keywords.get(), of == TorchState::Autocast::cpu ? "cpu" : "cuda"));
   PyObject* first = PyTuple_GET_ITEM(answer.get(), 0);
   if (first == Py_None) return {};
-  if (PyList_Check(first)) return {Ref::borrow(first), {}, {}};
-  return {{}, Ref::borrow(first), Ref::borrow(PyTuple_GET_ITEM(answer.get(), 1))};
+  if (PyList_Check(first)) return {Ref::borrow(first), {}, {}, {}};
+  PyObject* result = PyTuple_GET_ITEM(answer.get(), 1);
+  if (result == Py_None) return {{}, {}, {}, Ref::borrow(first)};
+  return {{}, Ref::borrow(first), Ref::borrow(result), {}};
 }
 
 WithoutAutocast::WithoutAutocast(const TorchState& state) : cpu_(state.autocast(TorchState::Autocast::cpu)), cuda_(state.autocast(TorchState::Autocast::cuda)) {

@@ -11,6 +11,7 @@ namespace tenon::python {
 struct AutocastVerdict {
   Ref casts;         // a list, by tensor of the arguments in the order of StandIns::among: the dtype to cast it to, or None
   Ref call, result;  // instead: a function that calls it under autocast, and what it gives for the twins
+  Ref parts;         // instead: a function of the same arguments that does the same by calls of which autocast casts arguments at most
 };
 
 /// Whether autocast may change what a function computes. False for what has no rule of its own and works element by element, on metadata,

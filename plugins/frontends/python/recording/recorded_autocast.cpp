@@ -45,6 +45,7 @@ std::optional<Ref> RecordedCalls::record_under_autocast(PyObject* callable, cons
     PyErr_Clear();
     throw GraphBreak(fmt::format("{} under autocast, which cannot say what it gives without computing it", function.name));
   }
+  if (verdict.parts) return checked(PyObject_Call(verdict.parts.get(), args, kwargs));
   if (!verdict.casts && !verdict.call) return std::nullopt;
   const auto writing = function.in_graph ? std::nullopt : as_writing_call(callable, function, args, kwargs);
   if (writing && writing->kind != WritingCall::Kind::none) throw GraphBreak(fmt::format("{} writes into a tensor, and autocast changes what it computes", function.name));

@@ -126,11 +126,37 @@ def _with_casts(args: Any, kwargs: Any, casts: list[torch.dtype | None]) -> Any:
     return pytree.tree_map_only(torch.Tensor, cast, (args, kwargs))
 
 
+def _cross_entropy_in_parts(
+    input: torch.Tensor, target: torch.Tensor, weight: torch.Tensor | None = None, reduction: int = 1, ignore_index: int = -100, label_smoothing: float = 0.0
+) -> torch.Tensor:
+    """What torch's C++ code makes of a loss by classes: it states the dtype of the logarithms, which keeps autocast from choosing one."""
+    if label_smoothing or target.is_floating_point():
+        raise RuntimeError("a loss by probabilities")
+    logs = torch.log_softmax(input, 0 if input.dim() == 1 else 1, dtype=input.dtype)
+    return torch._C._nn.nll_loss_nd(logs, target, weight, reduction, ignore_index)
+
+
+# Functions that autocast changes in the middle, and the same by calls of which it casts arguments at most.
+_PARTS = {torch._C._nn.cross_entropy_loss: _cross_entropy_in_parts}
+
+
+def _in_parts(function: Callable[..., Any], args: Any, kwargs: Any, device: str, wanted: list[Any]) -> Callable[..., Any] | None:
+    parts = _PARTS.get(function)
+    try:
+        if parts is not None:
+            calls, _, result = _run(parts, args, kwargs, device)
+            return parts if _whole(calls, result) == wanted else None
+    except RuntimeError:
+        pass
+    return None
+
+
 def judge(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], device: str) -> tuple[Any, Any]:
     """What autocast for a kind of device, as it is on in this thread, makes of a call with these tensors of the meta device.
 
     Gives ``(None, None)`` where it changes nothing; a list with the dtype to which each tensor must be cast (None: to none), in the order
-    of the arguments, where it only casts arguments; else ``(call, result)``: a function that calls it under autocast, and what that gives.
+    of the arguments, where it only casts arguments; ``(function, None)`` where that does the same by calls of which it casts arguments at
+    most; else ``(call, result)``: a function that calls it under autocast, and what that gives.
     """
     fast = torch.get_autocast_dtype(device)
     key = (function, device, fast, _described((args, kwargs)))
@@ -164,6 +190,8 @@ def _judge(function: Callable[..., Any], device: str, fast: torch.dtype, args: t
                 return casts, None
     finally:
         torch.set_autocast_enabled(device, True)
+    if parts := _in_parts(function, args, kwargs, device, _whole(calls, result)):
+        return parts, None
     return functools.partial(call_under, function, device, fast), result
 
 
