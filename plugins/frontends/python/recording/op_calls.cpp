@@ -126,7 +126,7 @@ Ref OpCalls::record(PyObject* callable, const ForeignFunction& function, PyObjec
   try {
     if (fresh) {
       wrapped = results_.wrap_fresh(function, *result, operands);
-    } else if (const auto strides = attention_strides(stand_ins_, function, args, kwargs)) {
+    } else if (const auto strides = attention_strides(stand_ins_, function, core_.device_of(operands), args, kwargs)) {
       TensorSpec spec = results_.fresh_spec(function, result->values.front(), operands);
       spec.strides = *strides;
       wrapped = stand_ins_[core_.add_fresh(spec.kind, result->values.front(), spec)].object;

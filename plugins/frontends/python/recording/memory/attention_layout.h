@@ -9,8 +9,8 @@
 
 namespace tenon::python {
 
-/// The strides of the result of a call of scaled_dot_product_attention; nothing for other functions, and where they are not known: then
+/// The strides of the result of a call of scaled_dot_product_attention of tensors on the device; nothing for other functions, and where they are not known: then
 /// torch's shape functions have to be asked.
-std::optional<Extents> attention_strides(StandIns& stand_ins, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
+std::optional<Extents> attention_strides(StandIns& stand_ins, const ForeignFunction& function, ir::Device device, PyObject* args, PyObject* kwargs);
 
 }  // namespace tenon::python
