@@ -63,7 +63,9 @@ void Memory::release(void* address, std::size_t bytes) {
   const auto is_mark = [](std::byte b) { return b == std::byte{kMarginMark}; };
   const bool intact = std::all_of(own(offset), own(first), is_mark) && std::all_of(own(first + bytes), own(offset + whole), is_mark);
   std::memset(own(first), kFreedMark, bytes);
-  if (whole > kKeptPages) madvise(own(offset), whole, MADV_REMOVE);
+  // Whole pages alone: the kernel rounds the end up, and a neighbour's bytes would become zeros.
+  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE)), begin = (offset + page - 1) / page * page, end = (offset + whole) / page * page;
+  if (whole > kKeptPages) madvise(own(begin), end - begin, MADV_REMOVE);
   const auto next = free_.find(offset + whole);
   if (next != free_.end()) whole += next->second, free_.erase(next);
   const auto after = free_.lower_bound(offset);
