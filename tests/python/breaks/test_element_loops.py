@@ -1,5 +1,6 @@
 """Loops over elements: thousands of rounds are not written out, and where all goes by elements plain Python is as good."""
 import functools
+import re
 import resource
 
 import numpy as np
@@ -293,7 +294,7 @@ def test_a_loop_far_slower_than_plain_python_is_left_to_it(capfd):
         assert compiled(x) == fn(x)
     stats = tenon.stats()
     assert 1 <= stats["left_to_python"] <= 2 and stats["graphs"] <= 3, stats
-    assert "called as plain Python" in capfd.readouterr().err
+    assert re.search("(called as|left to) plain Python", capfd.readouterr().err)  # it breaks often, or a trial has shown it
 
 
 def test_what_works_on_arrays_between_elements_stays_compiled():
