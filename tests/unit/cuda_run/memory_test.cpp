@@ -119,3 +119,18 @@ TEST_CASE("updates of a card's tensors take no memory beside them where the host
   CHECK(fake_cuda_most_bytes() == 0);
   CHECK(c[3] == -4);
 }
+
+TEST_CASE("updates of a card's tensors take no memory beside them where the host is given what was there before", "[memory]") {
+  CudaSession session;
+  const TestProgram program = session.compile(R"(graph @g (%x: f32[64, 32] on device2:0) {
+  %h: f32[64, 32] = to_device(%x) {device = "cpu:0"}
+  %y: f32[64, 32] on device2:0 = exp(%x)
+  return %h, update %x = %y
+}
+)");
+  const Block x(session, 64 * 32 * 4);
+  std::vector<float> h(64 * 32, -1);
+  fake_cuda_most_bytes();
+  REQUIRE(run(program, {x.at()}, {h.data(), x.at()}) == TENON_OK);
+  CHECK(fake_cuda_most_bytes() == 0);
+}
