@@ -92,6 +92,16 @@ x *= 2; x //= 3; x **= 2; return x
 x.view(np.int32)[0] = 0; return x
 x[1:].fill(4); x[::2] *= -1; return x
 """,
+    (numbers, (3, 3), (3, 3)): """
+torch.mm(x, y, out=x); return x
+torch.addmm(x, x, y, out=x); return x
+torch.addmm(y.t(), x, x, out=y.t()); return y
+torch.addmm(x[0].clone(), y, y, out=x); return x
+torch.addmv(x[0], x, y[0], out=x[0]); return x
+torch.index_add(y, 0, torch.tensor([0, 2, 0]), x, out=y); return y
+torch.kron(x, y, out=torch.empty(9, 9)); return x
+v = torch.empty(9, 9); n = v._version; torch.kron(x, y, out=v); return v, v._version - n
+""",
     (lambda *shape: numbers(*shape).numpy(), (3, 4)): """
 x[:3, :3] = x[:3, :3].T; x.T[0] += 5; return x
 x.T.flat[1:3] = [7, 8]; x.flat = x.flat[::-1]; return x
@@ -114,6 +124,48 @@ def test_as_plain(body, make, shapes, check):
     exec(f"def fn({'x, y'[: 3 * len(shapes) - 2]}):\n    {body}", names)
     with torch.no_grad():
         check_writes(check.same, names["fn"], lambda: tuple(make(*shape) for shape in shapes), calls=2, fallbacks=None)
+
+
+WITH_OUTPUT = """
+torch.mm(a, b, out=c)
+torch.matmul(a, b, out=c)
+torch.bmm(a[None], b[None], out=c[None])
+torch.addmm(c, a, b, beta=0.0, out=c)
+torch.addmm(a, a, a, alpha=2, out=c)
+torch.baddbmm(c[None], a[None], b[None], out=c[None])
+torch.addmv(c[0], a, b[0], out=c[0])
+torch.addmv(c[0], a, b[0], out=c[1])
+torch.addr(c, a[0], b[0], out=c)
+torch.cumsum(a, 1, out=c)
+torch.sum(a, 0, out=c[0])
+torch.amax(a, 1, out=c[:, 1])
+torch.softmax(a, 1, out=c)
+torch.gather(a, 1, a.long() % 3, out=c)
+torch.scatter_add(c, 1, a.long() % 3, b, out=c)
+torch.stack([a[0], b[1], a[2]], out=c)
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("call", WITH_OUTPUT)
+def test_what_computes_from_many_elements_writes_an_output_in_the_graph(call, check):
+    names = {"torch": torch}
+    exec(f"def fn(a, b, c):\n    r = {call}\n    return r is c, r, c * 2", names)
+    plain, given, compiled = [numbers(3, 3) + k for k in range(3)], [numbers(3, 3) + k for k in range(3)], tenon.compile(names["fn"])
+    with torch.no_grad():
+        for _ in range(2):
+            check.same(compiled(*given), names["fn"](*plain))
+            check.same(given, plain)
+            assert [t._version for t in given] == [t._version for t in plain]
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+@pytest.mark.parametrize("name", ["roll", "flip", "cdist", "relu"])
+def test_an_output_that_torch_does_not_take_is_refused(name):
+    arguments = {"roll": (1,), "flip": ([0],), "cdist": (torch.ones(3, 3),)}.get(name, ())
+    compiled = tenon.compile(lambda x, out: getattr(torch, name)(x, *arguments, out=out))
+    for _ in range(2):
+        with pytest.raises(TypeError):
+            compiled(torch.ones(3, 3), torch.zeros(3, 3))
 
 
 def halves(x, y):

@@ -46,8 +46,7 @@ Ref RecordedWrites::record(PyObject* callable, const ForeignFunction& function, 
     if (function.ufunc && call.kind == WritingCall::Kind::output) require_output(callable, core_.stand_ins, call.args.get(), call.kwargs.get(), call.target.get());
     // What computes element by element may read the very elements that it writes; the rest gathers or scatters.
     const bool all = item || !((function.op && function.op->body) || asks_in_place(callable, kwargs));
-    const bool first_is_target = call.kind == WritingCall::Kind::itself;
-    memory_.require_apart(function, *target, core_.stand_ins.among(first_is_target ? checked(PyTuple_GetSlice(args, 1, PyTuple_GET_SIZE(args))).get() : args, kwargs), all);
+    memory_.require_apart(function, *target, core_.stand_ins.among(is_written_as_first(function, *target, call) ? checked(PyTuple_GetSlice(call.args.get(), 1, PyTuple_GET_SIZE(call.args.get()))).get() : call.args.get(), call.kwargs.get()), all);
     const auto value = [&] {
       try {
         return new_value(callable, function, *target, call);
@@ -58,7 +57,9 @@ Ref RecordedWrites::record(PyObject* callable, const ForeignFunction& function, 
     };
     const ir::ValueId before = core_.present.of(*target), after = value();
     // Outside training torch gives what a dropout would write as it is, and counts no write.
-    if (!(after == before && function.has(Trait::drops_in_training))) core_.present.write(*target, history_.written_over(before, after, first_node));
+    const bool names_output = call.kind == WritingCall::Kind::output && function.flavour == ops::Flavour::torch && !asks_in_place(callable, kwargs);
+    const bool counted = !names_output || counts_write(callable, *target, args, kwargs);
+    if (!(after == before && function.has(Trait::drops_in_training))) core_.present.write(*target, history_.written_over(before, after, first_node), counted);
   }
   history_.note_write(*target);
   inputs_.note_write(*target);
@@ -66,6 +67,22 @@ Ref RecordedWrites::record(PyObject* callable, const ForeignFunction& function, 
   Ref result = gives_nothing ? Ref::borrow(Py_None) : written_result(callable, function, *target, call);
   trace_.add(callable, function, args, kwargs, result, first_node);
   return result;
+}
+
+/// Whether a call writes its first argument, element by element where it reads it: addmm_, and addmm with that as its output.
+bool RecordedWrites::is_written_as_first(const ForeignFunction& function, Index target, const WritingCall& call) const {
+  if (call.kind == WritingCall::Kind::itself) return true;
+  const auto first = PyTuple_GET_SIZE(call.args.get()) > 0 ? core_.stand_ins.find(PyTuple_GET_ITEM(call.args.get(), 0)) : std::nullopt;
+  if (!first || function.flavour != ops::Flavour::torch || !memory_.same_places(*first, target)) return false;
+  return PyObject_HasAttrString(torch_library()->tensor.get(), fmt::format("{}_", function.last_word()).c_str());
+}
+
+/// Whether torch counts what a call with `out=` writes: functions that it composes of others write the output as they come to it. Throws PythonError
+/// where it has no such call.
+bool RecordedWrites::counts_write(PyObject* callable, Index target, PyObject* args, PyObject* kwargs) const {
+  const long before = version_of(core_.stand_ins.twin(target));
+  call_quietly(callable, core_.stand_ins.with_twins(args).get(), core_.stand_ins.with_twins(kwargs).get(), ops::Flavour::torch);
+  return version_of(core_.stand_ins.twin(target)) != before;
 }
 
 /// What a call gives that has written `target`: that, or of some functions of NumPy a scalar where it has no dimensions.

@@ -31,6 +31,8 @@ class RecordedWrites {
  private:
   Ref written_result(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call);
   bool write_part(const ForeignFunction& function, Index whole, PyObject* index, PyObject* value);
+  bool is_written_as_first(const ForeignFunction& function, Index target, const WritingCall& call) const;
+  bool counts_write(PyObject* callable, Index target, PyObject* args, PyObject* kwargs) const;
   Ref in_complex(PyObject* number, TensorKind kind, DType dtype);
   ir::ValueId new_value(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call);
   ir::ValueId written_value(const ForeignFunction& function, Index target, ir::ValueId value);
