@@ -9,6 +9,7 @@
 #include "core/ops/catalog.h"
 #include "core/ops/gradients/flat.h"
 #include "core/ops/gradients/gradient.h"
+#include "core/ops/gradients/own_gradients.h"
 #include "core/rewrite/never_chosen.h"
 
 namespace tenon::rewrite {
@@ -106,7 +107,7 @@ class Differentiation {
       if (path.depends(v)) refuse_complex(node, v);
     builder_.at(node.location);
     const std::size_t known = graph_.value_capacity();
-    std::vector<std::optional<ValueId>> handed = ops::node_gradients(builder_, id, given);
+    std::vector<std::optional<ValueId>> handed = ops::is_own_gradient(node) ? own(node, given) : ops::node_gradients(builder_, id, given);
     if (for_more_ && handed.front() && path.depends(node.operands.front()) && ops::has_flat_gradient(node.op))
       handed.front() = never_chosen(builder_, node.operands.front(), *handed.front());
     if (visited_) visited_(id, need_any_of(node, handed, known));
@@ -114,8 +115,17 @@ class Differentiation {
       if (handed[k] && path.depends(node.operands[k])) give(node.operands[k], *handed[k]);
   }
 
+  std::vector<std::optional<ValueId>> own(const ir::Node& node, std::span<const std::optional<ValueId>> given) {
+    std::vector<ValueId> by_result;
+    for (const std::optional<ValueId>& gradient : given) by_result.push_back(gradient.value_or(ValueId()));
+    std::vector<std::optional<ValueId>> handed;
+    for (ValueId v : ops::own_gradients(builder_, ops::OwnGradientParts::of(node), node.results, by_result, for_more_)) handed.push_back(v ? std::optional(v) : std::nullopt);
+    return handed;
+  }
+
   /// Whether gradients are computed from operands or results of the node. Values from the number `known` on were made for them.
   bool need_any_of(const ir::Node& node, std::span<const std::optional<ValueId>> gradients, std::size_t known) const {
+    if (ops::is_own_gradient(node)) return std::get<bool>(*node.attribute("keeps"));
     std::vector<ValueId> left;
     for (const std::optional<ValueId>& gradient : gradients)
       if (gradient) left.push_back(*gradient);

@@ -11,6 +11,7 @@
 #include "core/ir/printer.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
+#include "core/ops/gradients/own_gradients.h"
 #include "core/ops/view.h"
 #include "core/rewrite/differentiate.h"
 #include "core/rewrite/gradient_sections.h"
@@ -44,6 +45,12 @@ IdSet<NodeId> needed_by(const ir::Graph& graph, std::span<const ValueId> values,
 std::vector<ValueId> values_of(const ir::Graph& graph, std::span<const std::uint32_t> outputs) {
   std::vector<ValueId> values;
   for (std::uint32_t o : outputs) values.push_back(graph.outputs()[o].value);
+  return values;
+}
+
+/// What joint graphs know these by.
+std::vector<ValueId> without_own_gradients(const ir::Graph& graph, std::vector<ValueId> values) {
+  for (ValueId& v : values) v = ops::without_own_gradient(graph, v);
   return values;
 }
 
@@ -106,6 +113,16 @@ void share_nodes(Joint& joint) {
   }
 }
 
+void drop_own_gradients(Joint& joint) {  // which have said theirs
+  std::vector<ValueId> gradients;
+  IdSet<NodeId> forward;
+  for (NodeId id : joint.graph.nodes().first(joint.forward_nodes)) forward.insert(id);
+  for (std::optional<ValueId>& gradient : joint.gradients)
+    if (gradient) gradients.push_back(*(gradient = ops::without_own_gradient(joint.graph, *gradient)));
+  ops::drop_own_gradients(joint.graph, gradients);
+  joint.forward_nodes = static_cast<std::size_t>(std::ranges::count_if(joint.graph.nodes(), [&](NodeId id) { return forward.has(id); }));
+}
+
 /// `given`: by result, whether it has a gradient; all have one where it is empty.
 Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector<bool>& given = {}, bool for_more = false) {
   Joint joint;
@@ -122,6 +139,7 @@ Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector
   const auto found = differentiate(joint.graph, seeds, wanted, stops_at(graph, wanted), {}, {}, for_more);
   auto next = found.begin();
   for (bool reached : ends.reached) joint.gradients.push_back(reached ? *next++ : std::nullopt);
+  if (!for_more) drop_own_gradients(joint);
   share_nodes(joint);
   return joint;
 }
@@ -280,7 +298,7 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result>
   joint.forward_nodes += read_parts_of_kept(joint.graph, joint.forward_nodes, kept);
   const Needed needed(joint, kept);
   const auto output_of = [&](ValueId v) {
-    return std::ranges::find_if(forward.outputs(), [&](const ir::Output& o) { return o.value == v && o.kind != ir::OutputKind::update; });
+    return std::ranges::find_if(forward.outputs(), [&](const ir::Output& o) { return ops::without_own_gradient(forward, o.value) == v && o.kind != ir::OutputKind::update; });
   };
   std::vector<ValueId> saved;
   std::ranges::copy_if(needed.kept(), std::back_inserter(saved), [&](ValueId v) { return output_of(v) == forward.outputs().end(); });
@@ -288,13 +306,18 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result>
   for (ValueId v : saved) joint.graph.set_strides(v, forward.type(v).strides);
   BackwardGraph made;
   made.results = std::move(results);
-  made.reads_result = made.results.size() == 1 && gradients_read(joint, needed, made.results[0].value);
+  made.reads_result = made.results.size() == 1 && gradients_read(joint, needed, ops::without_own_gradient(forward, made.results[0].value));
   Copier backward(joint.graph, forward.name + "_backward");
   for (ValueId v : needed.inputs()) {
     const std::uint32_t input = place_of(joint.inputs, v);
     if (input == joint.inputs.size()) continue;  // a tangent, which comes last
     made.kept_inputs.push_back(input);
     backward.add_input(v);
+  }
+  for (std::uint32_t input : ops::kept_for_own_gradients(forward, nodes_between(forward, ends.results, ends.of_section(), stops_at(forward, ends.of_section())))) {
+    if (std::ranges::find(made.kept_inputs, input) != made.kept_inputs.end()) continue;
+    made.kept_inputs.push_back(input);
+    backward.add_input(joint.inputs[input]);
   }
   for (ValueId v : needed.kept()) {
     const auto known = output_of(v);
@@ -377,7 +400,7 @@ BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std:
   add_zeros(joint, forward, read);
   for (std::size_t w = 0; w < wanted.size(); ++w)
     if (!asked[w]) joint.gradients[w].reset();
-  const std::vector<ValueId> kept = values_of(forward, whole.kept_outputs);
+  const std::vector<ValueId> kept = without_own_gradients(forward, values_of(forward, whole.kept_outputs));
   joint.forward_nodes += read_parts_of_kept(joint.graph, joint.forward_nodes, kept);
   const Needed needed(joint, kept);
   BackwardGraph made{.graph = {}, .results = whole.results, .kept_inputs = whole.kept_inputs, .kept_outputs = whole.kept_outputs, .gradients = {}, .reads_result = whole.reads_result};
@@ -402,6 +425,7 @@ ir::Graph gradients_anew(const ir::Graph& forward, const BackwardGraph& of, std:
 
 ir::Graph from_outputs(const ir::Graph& from, std::size_t first, std::size_t count) {
   ir::Graph graph = from.clone();
+  ops::drop_own_gradients(graph);
   read_past_never_chosen(graph);
   read_parts_of_kept(graph, graph.nodes().size(), values_of(graph, numbers_from(first, count)));
   std::vector<ValueId> given, ends;

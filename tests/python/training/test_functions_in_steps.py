@@ -188,7 +188,7 @@ def test_a_function_that_writes_its_input_is_torchs(check):
     train(network, in_place, classes, check, one_graph=False)
 
 
-def test_a_function_of_a_compiled_module_is_torchs(check):
+def test_a_function_of_a_compiled_module_is_in_its_graph(check):
     class Module(nn.Module):
         def __init__(self):
             super().__init__()
@@ -205,6 +205,7 @@ def test_a_function_of_a_compiled_module_is_torchs(check):
             model(classes(seed)[0]).pow(2).sum().backward()
         for p, q in zip(plain.parameters(), twin.parameters()):
             torch.testing.assert_close(q.grad, p.grad)
+    assert (tenon.stats()["graphs"], tenon.stats()["graph_breaks"]) == (1, 0)
 
 
 def written_between(x):

@@ -1,5 +1,8 @@
-// Ops whose meaning lies in their regions. A backend may claim them whole; else the host runs them as steps of its plan.
+// Ops whose meaning lies in their regions: a backend may claim them whole, else the host runs them as steps of its plan. And values of which the graph itself
+// says how gradients flow through them, as the program has said it.
+#include "core/ops/gradients/own_gradients.h"
 #include "core/ops/notation/family.h"
+#include "core/ops/notation/pointwise.h"
 
 namespace tenon::ops {
 namespace {
@@ -18,8 +21,43 @@ Op cond() {
   return op;
 }
 
+/// What stands for the gradient of a value until there is one.
+Op tangent() {
+  return unary("tangent", Domain::numbers, [](Scalars& s, std::span<const Scalar> x, const OpQuery&) { return s.like(x[0], 0); }, {});
+}
+
+/// Gives its first operands as they are; the others say the gradients (own_gradients.h).
+Op own_gradient() {
+  Op op;
+  op.name = "own_gradient";
+  op.schema = "(Tensor[] tensors, *, int results, int inputs, int kept, int read, bool keeps, bool again) -> Tensor[]";
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    const auto parts = OwnGradientParts::of(q.operands(), q.attributes());
+    if (!parts) return error(Code::invalid_argument, "own_gradient of {} operands, which are not as many as its attributes say", q.operand_count());
+    infer::Types types;
+    for (ir::ValueId v : parts->results) types.push_back(ir::Type::tensor(q.graph().type(v).dtype, q.graph().type(v).shape, q.graph().type(v).device));
+    return types;
+  };
+  op.decompose = [](NodeBuilder&, const OpQuery& q) {
+    const auto results = OwnGradientParts::of(q.operands(), q.attributes())->results;
+    return Values(results.begin(), results.end());
+  };
+  op.grad = [](NodeBuilder& b, const OpQuery& q, std::span<const ir::ValueId> results, std::span<const ir::ValueId> given) {
+    return own_gradients(b, *OwnGradientParts::of(q.operands(), q.attributes()), results, given, false);
+  };
+  op.samples = [] {
+    const SampleOperand x{.dtype = DType::f32, .shape = {3, 4}}, y{.dtype = DType::f64, .shape = {5}};
+    const auto numbers = [](int results, int inputs, int kept, int read) {
+      return ir::Attributes{{"results", ir::Dim(results)}, {"inputs", ir::Dim(inputs)}, {"kept", ir::Dim(kept)}, {"read", ir::Dim(read)}, {"keeps", false}, {"again", true}};
+    };
+    return std::vector<Sample>{{.name = "one", .operands = {x, x, x, x}, .attributes = numbers(1, 1, 0, 0)},
+                               {.name = "several", .operands = {x, y, y, x, y, x, y, y}, .attributes = numbers(2, 1, 1, 1)}};
+  };
+  return op;
+}
+
 }  // namespace
 
-Family control_ops() { return {cond()}; }
+Family control_ops() { return {cond(), tangent(), own_gradient()}; }
 
 }  // namespace tenon::ops

@@ -88,6 +88,8 @@ constexpr FunctionRule kGroupTensors = {.handler = group_tensors};
 constexpr FunctionRule kRunBackward = {.handler = run_backward};
 constexpr FunctionRule kWalkBack = {.handler = walk_back};
 constexpr FunctionRule kTrackFunction = {.handler = track_function};
+constexpr FunctionRule kFunctionsMayLeave = {.handler = functions_may_leave};
+constexpr FunctionRule kTrackLeaving = {.handler = track_leaving};
 constexpr FunctionRule kRegisterHook = {.handler = register_hook};
 constexpr FunctionRule kDifferentiableResults = {.handler = differentiable_results};
 constexpr FunctionRule kApplyOnTensors = {.handler = apply_on_tensors};
@@ -184,7 +186,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 59> kNamed = {{
+constexpr std::array<Named, 61> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -203,6 +205,8 @@ constexpr std::array<Named, 59> kNamed = {{
     {"tenon._torch_in_python", "walk", &kWalkBack},
     {"tenon._torch_gradients", "differentiable_results", &kDifferentiableResults},
     {"tenon._hooks", "track_function", &kTrackFunction},
+    {"tenon._hooks", "functions_may_leave", &kFunctionsMayLeave},
+    {"tenon._hooks", "track_leaving", &kTrackLeaving},
     {"tenon._hooks", "track_hooks", &kTrackHooks},
     {"tenon._torch_in_python", "assume", &kAssume},
     {"tenon._checkpoint", "evaluate_region", &kEvaluateRegion},

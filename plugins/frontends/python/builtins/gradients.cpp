@@ -2,6 +2,7 @@
 
 #include "python/builtins/answers.h"
 #include "python/evaluator/evaluator.h"
+#include "python/objects/imported.h"
 
 namespace tenon::python {
 
@@ -65,6 +66,51 @@ std::optional<Ref> track_function(Evaluator& evaluator, Arguments arguments) {
                                saved = items_of(evaluator, arguments[3], held);
   evaluator.mark_position();
   evaluator.recorder().apply_function(arguments[0], inputs, outputs, saved, arguments.values.size() > 4 && arguments[4] == Py_True);
+  return Ref::borrow(Py_None);
+}
+
+std::optional<Ref> functions_may_leave(Evaluator& evaluator, Arguments) { return Ref::borrow(evaluator.recorder().functions_may_leave() ? Py_True : Py_False); }
+
+namespace {
+
+/// The gradients of the inputs as the program computes them. Throws GraphBreak where it does more than that.
+std::vector<Ref> way_back(Evaluator& evaluator, PyObject* applied, bool again) {
+  Heap& heap = evaluator.heap();
+  Recorder& recorder = evaluator.recorder();
+  Ref given = checked(PyList_New(0));
+  for (const Ref& tangent : recorder.begin_way_back(again)) {
+    heap.adopt(tangent);
+    checked(PyList_Append(given.get(), tangent.get()));
+  }
+  heap.born(given);
+  const std::size_t journalled = heap.journal().size();
+  const Recorder::Progress before = recorder.progress();
+  const Heap::NotedWrites written(heap);
+  Ref function = checked(PyObject_GetAttrString(checked(imported("tenon._hooks")).get(), "way_back"));
+  Arguments arguments;
+  for (PyObject* argument : {applied, given.get(), again ? Py_True : Py_False}) arguments.values.push_back(Ref::borrow(argument));
+  Ref found = evaluator.call_now(function.get(), std::move(arguments));
+  if (found.is(Py_None)) throw GraphBreak("the backward of a torch.autograd.Function raises an exception, or gives what is no gradient");
+  const Recorder::Deeds deeds = recorder.deeds_since(before, {});
+  if (written.any() || heap.journal().size() != journalled || deeds.writes || deeds.draws) throw GraphBreak("the backward of a torch.autograd.Function does more than compute");
+  return evaluator.iteration().items_of(found.get());
+}
+
+}  // namespace
+
+std::optional<Ref> track_leaving(Evaluator& evaluator, Arguments arguments) {
+  std::vector<Ref> held;
+  const std::vector<PyObject*> inputs = items_of(evaluator, arguments[1], held), outputs = items_of(evaluator, arguments[2], held),
+                               kept = items_of(evaluator, arguments[3], held);
+  const bool keeps = arguments[4] == Py_True, once = arguments[5] == Py_True;
+  evaluator.mark_position();
+  Recorder& recorder = evaluator.recorder();
+  recorder.begin_function(inputs, outputs, kept, false);
+  std::vector<PyObject*> gradients;
+  const std::vector<Ref> found = way_back(evaluator, arguments[0], !once && !recorder.is_in_another_function());
+  for (const Ref& gradient : found) gradients.push_back(gradient.get());
+  recorder.end_way_back(gradients);
+  recorder.end_function(keeps);
   return Ref::borrow(Py_None);
 }
 

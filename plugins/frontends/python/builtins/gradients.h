@@ -18,6 +18,10 @@ std::optional<Ref> walk_back(Evaluator& evaluator, Arguments arguments);
 /// tenon._torch_in_python.track_function: a torch.autograd.Function that was applied.
 std::optional<Ref> track_function(Evaluator& evaluator, Arguments arguments);
 
+/// tenon._hooks.functions_may_leave and track_leaving.
+std::optional<Ref> functions_may_leave(Evaluator& evaluator, Arguments arguments);
+std::optional<Ref> track_leaving(Evaluator& evaluator, Arguments arguments);
+
 /// tenon._torch_gradients.differentiable_results.
 std::optional<Ref> differentiable_results(Evaluator& evaluator, Arguments arguments);
 /// torch.utils.hooks.BackwardHook._apply_on_tensors: what is before and behind a module with backward hooks.

@@ -41,16 +41,17 @@ struct Outlook {
   bool learned = false;      // the capture must be repeated with what it has found out about numbers
   bool has_symbols = false;
   bool breaks_for_number = false;  // instead of taking one as a constant
+  bool functions_leave = false;    // and with their gradients in the graph
 };
 
 /// One evaluation up to the instruction at which the segment is to end (0: to the return).
 Captured evaluate_once(const CaptureStart& start, const TorchState& state, const std::string& name, std::size_t stop_before, TensorRecorder::Numbers numbers,
                        CaptureWishes wishes, Outlook& outlook) {
-  TensorRecorder recorder(state, numbers, wishes.places, wishes.freeze, wishes.gradients);
+  TensorRecorder recorder(state, numbers, wishes.places, wishes.freeze, wishes.gradients, wishes.functions_leave);
   struct Noting {
     TensorRecorder& recorder;
     Outlook& outlook;
-    ~Noting() { outlook = {recorder.learned(), recorder.has_symbols(), recorder.breaks_for_number()}; }
+    ~Noting() { outlook = {recorder.learned(), recorder.has_symbols(), recorder.breaks_for_number(), recorder.functions_leave()}; }
   } noting{recorder, outlook};
   CaptureOptions options;
   options.stop_before = stop_before;
@@ -96,6 +97,7 @@ Captured evaluate(const CaptureStart& start, const TorchState& state, const std:
     Captured captured = evaluate_once(start, state, name, stop_before, {dynamic, history, facts}, wishes, outlook);
     const auto* broken = std::get_if<CaptureBreak>(&captured);
     if (broken && broken->interrupted) return captured;
+    if (broken && outlook.functions_leave && !std::exchange(wishes.functions_leave, true)) continue;
     bool again = outlook.learned && round < kMostRounds;
     const bool stops_early = broken && broken->stop_before > 0 &&
                              (outlook.breaks_for_number || broken->leaves || broken->steps || broken->wants_numbers || (wishes.leave_loops && (broken->on_elements || history.constants_wear_out())));

@@ -136,7 +136,7 @@ struct CapturedGraph {
   }
   std::shared_ptr<const SegmentGradients> gradients;  // null where no result requires grad
   /// What is run: the recorded graph, or that with what its gradients need.
-  const ir::Graph& graph() const { return !gradients ? recording->graph : gradients->from_kept ? *gradients->from_kept : gradients->forward; }
+  const ir::Graph& graph() const { return !gradients ? recording->graph : gradients->run ? *gradients->run : gradients->forward; }
   std::shared_ptr<NumberCheck> numbers;  // gives the values of the graph's symbols at each call; null without symbols
 };
 

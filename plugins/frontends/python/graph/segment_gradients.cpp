@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/ir/symbol_uses.h"
+#include "core/ops/gradients/own_gradients.h"
 #include "core/rewrite/differentiated.h"
 #include "core/rewrite/gradient_sections.h"
 #include "python/graph/captured_graph.h"
@@ -289,17 +290,31 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::s
                                        : add_unseen(captured, made->forward, made->values[wanted.size() + i]));
   }
   for (rewrite::BackwardGraph& part : parts.backwards) made->nodes.push_back(node_of(captured, *made, std::move(part)));
+  ir::Graph plain = made->forward.clone();
+  made->has_functions = ops::drop_own_gradients(plain) > 0;
+  if (made->has_functions) made->run = std::move(plain);
   return made;
 }
 
+/// Throws GraphBreak where a graph reads inputs that are not there.
+void require_inputs_unread(const ir::Graph& graph, std::span<const std::uint32_t> missing) {
+  const auto is_missing = [&](ir::ValueId v) {
+    return graph.value(v).kind == ir::ValueKind::input && std::ranges::find(missing, graph.value(v).index) != missing.end();
+  };
+  const auto reads = [&](ir::NodeId id) { return std::ranges::any_of(graph.node(id).operands, is_missing); };
+  if (std::ranges::any_of(graph.nodes(), reads) || std::ranges::any_of(graph.outputs(), [&](const ir::Output& o) { return is_missing(o.value); }))
+    throw GraphBreak("no gradient of the gradient: it reads what was not kept");
+}
+
 /// Gives a graph of gradients what their node has kept, in place of computing it.
-void give_kept_tensors(CapturedGraph& captured, SegmentGradients& gradients, const GradientNode& node) {
+void give_kept_tensors(CapturedGraph& captured, SegmentGradients& gradients, const GradientNode& node, std::span<const std::uint32_t> missing) {
   const std::size_t first = node.whole.captured->tensors.size(), count = node.kept_tensors.size();  // behind the gradients
   try {
-    gradients.from_kept = rewrite::from_outputs(gradients.forward, first, count);
+    gradients.run = rewrite::from_outputs(gradients.forward, first, count);
   } catch (const Exception& failure) {
     throw GraphBreak(fmt::format("no gradient of the gradient: {}", failure.what()));
   }
+  require_inputs_unread(*gradients.run, missing);
   for (std::size_t t = first; t < captured.tensors.size(); ++t) {
     TensorOutput& tensor = captured.tensors[t];
     if (t >= first + count) {
@@ -308,15 +323,18 @@ void give_kept_tensors(CapturedGraph& captured, SegmentGradients& gradients, con
     }
     tensor.kind = TensorOutput::Kind::given;
     tensor.index = static_cast<std::uint32_t>(captured.inputs.size());
-    const ir::ValueId input = gradients.from_kept->inputs()[tensor.index];
-    if (const auto strides = strides_of(tensor, gradients.from_kept->type(input))) gradients.from_kept->set_strides(input, *strides);
+    const ir::ValueId input = gradients.run->inputs()[tensor.index];
+    if (const auto strides = strides_of(tensor, gradients.run->type(input))) gradients.run->set_strides(input, *strides);
     captured.inputs.push_back(made_spec(tensor, tensor.strides));
   }
 }
 
 }  // namespace
 
-void add_gradients(CapturedGraph& captured) { captured.gradients = made_gradients(captured); }
+void add_gradients(CapturedGraph& captured) {
+  captured.gradients = made_gradients(captured);
+  if (!captured.gradients) ops::drop_own_gradients(captured.recording->graph);
+}
 
 GradientGraph gradients_of(const CapturedGraph& captured, const GradientNode& node, std::span<const TangentLayout> tangents, const std::vector<bool>& asked) {
   std::vector<bool> given;
@@ -366,10 +384,14 @@ std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& cap
     throw GraphBreak(fmt::format("no gradient of the gradient: {}", failure.what()));
   }
   std::vector<ir::ValueId> missing;
-  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(inputs); ++i)
-    if (std::ranges::find(node.part.kept_inputs, i) == node.part.kept_inputs.end()) missing.push_back(made->recording->graph.inputs()[i]);
+  std::vector<std::uint32_t> numbers_of_missing;
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(inputs); ++i) {
+    if (std::ranges::find(node.part.kept_inputs, i) != node.part.kept_inputs.end()) continue;
+    numbers_of_missing.push_back(i);
+    missing.push_back(made->recording->graph.inputs()[i]);
+  }
   const std::shared_ptr<SegmentGradients> again = made_gradients(*made, outer, missing);
-  give_kept_tensors(*made, *again, node);
+  give_kept_tensors(*made, *again, node, numbers_of_missing);
   made->gradients = again;
   return made;
 }

@@ -42,11 +42,12 @@ struct GradientNode {
 
 struct SegmentGradients {
   ir::Graph forward;                  // in place of the recorded graph: behind its outputs are those that are only kept
-  std::optional<ir::Graph> from_kept; // runs in place of it, where what another node has kept is given
+  std::optional<ir::Graph> run;       // in place of it, where it says gradients itself, or what another node has kept is given
   std::vector<std::uint32_t> wanted;  // inputs of the graph that require grad
   std::size_t outer = 0;              // of gradients of gradients: how many values are wanted, behind the inputs, whose nodes are older
   std::vector<std::uint32_t> inner;   // CapturedGraph::tensors by which results are differentiated that depend on them; wanted behind those
   std::vector<ir::ValueId> values;    // of `forward`: what is wanted
+  bool has_functions = false;         // of the program's, with gradients of their own
   std::vector<GradientNode> nodes;    // what a node hands gradients to comes before it
 
   std::size_t wanted_count() const { return values.size(); }

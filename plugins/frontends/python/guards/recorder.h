@@ -194,6 +194,16 @@ class Recorder {
     throw GraphBreak("a function with a gradient of its own is applied");
   }
 
+  /// The same of a function whose results may leave the graph: the gradients become a part of it. Begins with what was computed; then comes the way
+  /// back, as the program goes it (`again`: with grad mode, so that it can be differentiated), from tensors that stand for the gradients of the outputs to
+  /// those of the inputs (None where there is none). `keeps`: the library lets the gradients be asked for once. Each throws GraphBreak.
+  virtual bool functions_may_leave() { return false; }
+  virtual bool is_in_another_function() { return false; }
+  virtual void begin_function(std::span<PyObject* const>, std::span<PyObject* const>, std::span<PyObject* const>, bool) { throw GraphBreak("a function with a gradient of its own is applied"); }
+  virtual std::vector<Ref> begin_way_back(bool) { return {}; }
+  virtual void end_way_back(std::span<PyObject* const>) {}
+  virtual void end_function(bool) {}
+
   /// Makes constants of tensors that the call has made leaves: what was computed from them alone requires no grad from then on. Throws GraphBreak where
   /// one of the others was written, or is a view.
   virtual void forget_leaves(std::span<PyObject* const>, std::span<PyObject* const>) { throw GraphBreak("gradients are computed"); }

@@ -99,7 +99,7 @@ std::vector<RecordedGradients::Wanted> RecordedGradients::wanted_of(const Record
   std::vector<Wanted> wanted;
   for (PyObject* object : walk.to) {
     const auto index = stand_ins_.find(object);
-    if (!index || !stand_ins_[*index].requires_grad || stand_ins_[*index].untracked) throw GraphBreak("a gradient by a tensor that requires none");
+    if (!index || !stand_ins_[*index].requires_grad || (stand_ins_[*index].untracked && !stand_ins_[*index].leaf)) throw GraphBreak("a gradient by a tensor that requires none");
     const bool leaf = stand_ins_[*index].input || stand_ins_[*index].leaf;
     wanted.push_back({*index, leaf ? history_.values_of_leaf(*index) : std::vector{core_.present.of(*index)}});
     const auto is_older_name = [&](const StandIn& other) { return other.value == wanted.back().values.front() && other.requires_grad && &other < &stand_ins_[*index]; };
@@ -279,16 +279,21 @@ Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> see
 }
 
 void RecordedGradients::apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved, bool views) {
+  history_.apply(function_of(Ref::borrow(context), inputs, outputs, saved), views);
+}
+
+History::AppliedFunction RecordedGradients::function_of(Ref context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) const {
   History::AppliedFunction function;
-  function.context = Ref::borrow(context);
+  function.context = std::move(context);
   function.inputs = stand_ins_.require(inputs);
   function.outputs = stand_ins_.require(outputs);
   for (PyObject* tensor : saved)
     if (const auto index = stand_ins_.find(tensor)) function.saved.emplace_back(*index, 0);
-  history_.apply(std::move(function), views);
+  return function;
 }
 
 void RecordedGradients::require_kept_unwritten(ir::ValueId value) const {
+  history_.require_own_unwritten(value);
   if (!any_) history_.require_kept_unwritten({{value}}, tracked_values());
 }
 

@@ -22,6 +22,10 @@ class RecordedGradients {
 
   Recorder::Walked walk(const Recorder::GradientWalk& walk, GuardSet& guards);
   Recorder::Walked walk_behind(std::size_t function, const Recorder::GradientWalk& walk, GuardSet& guards);
+  /// A function of the program's as it is applied now.
+  History::AppliedFunction function_of(Ref context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved) const;
+  /// A stand-in for a value as the gradient of a tensor.
+  Ref as_gradient(ir::ValueId gradient, Index of) { return wrap(gradient, {of, {}, false, false}, false); }
   void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved, bool views);
   /// Whether the program has put no hooks on the leaves so far. Guarded.
   bool guard_leaves_without_hooks(GuardSet& guards);

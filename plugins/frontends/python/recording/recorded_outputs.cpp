@@ -19,7 +19,7 @@ std::uint32_t RecordedOutputs::number(PyObject* stand_in) {
   return numbers_[stand_in] = static_cast<std::uint32_t>(outputs_.size() - 1);
 }
 
-void RecordedOutputs::require_buildable(PyObject* stand_in) const {
+void RecordedOutputs::require_buildable(PyObject* stand_in) {
   const Index index = stand_ins_.require(stand_in);
   const StandIn& s = stand_ins_[index];
   if (s.counts_apart) throw Unbuildable(stand_in, "a tensor read as `.data`, whose writes torch counts apart, leaves the graph");
@@ -27,8 +27,10 @@ void RecordedOutputs::require_buildable(PyObject* stand_in) const {
   if (gradients_.retains_gradient(index)) throw Unbuildable(stand_in, "a tensor that retains its gradient leaves the graph");
   if (s.leaf) throw Unbuildable(stand_in, "a tensor that the call made require a gradient leaves the graph");
   if (s.requires_grad && !s.input)
-    if (const auto function = gradients_.unwalked_function(present_.of(index)))
+    if (const auto function = gradients_.unwalked_function(present_.of(index))) {
+      functions_leave_ = true;
       throw Unbuildable(stand_ins_[*function].object.get(), "a torch.autograd.Function is applied to a tensor that requires grad, whose gradient is asked for later");
+    }
   const StandIn& root = stand_ins_[stand_ins_.root(index)];
   if (s.requires_grad && s.viewed && root.input && may_overlap_itself(root.shape, root.strides))
     throw Unbuildable(stand_in, "a view of an input whose elements share memory leaves the graph");  // its gradient is by places in memory

@@ -26,6 +26,8 @@ class RecordedOutputs {
 
   /// The number of the output that carries a stand-in's value; the same number when asked again.
   std::uint32_t number(PyObject* stand_in);
+  /// Whether what a function with gradients of its own gave was to leave, with gradients that are not a part of the graph.
+  bool functions_leave() const { return functions_leave_; }
   /// Ends the recording.
   CapturedGraph finish();
 
@@ -38,7 +40,7 @@ class RecordedOutputs {
   std::uint32_t crossed_output(Index index, CapturedGraph& captured);
   std::uint32_t parts_output(Index index, CapturedGraph& captured);
 
-  void require_buildable(PyObject* stand_in) const;
+  void require_buildable(PyObject* stand_in);
   bool shows_parts(Index index) const;
   ir::ValueId value_of_view(Index index);
   std::optional<Index> viewed_output(Index index) const;
@@ -61,6 +63,7 @@ class RecordedOutputs {
   std::vector<Ref> outputs_;  // by number: stand-ins of tensors and of numbers
   std::unordered_map<PyObject*, std::uint32_t> numbers_;
   std::unordered_map<Index, std::uint32_t> made_;  // stand-in -> index into CapturedGraph::tensors
+  bool functions_leave_ = false;
 };
 
 }  // namespace tenon::python

@@ -23,8 +23,8 @@
 
 namespace tenon::python {
 
-TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers, TensorPlaces::Allowed places, bool freeze, bool gradients)
-    : core_(state, numbers, places), inputs_(core_, freeze), history_(core_, inputs_, gradients) {
+TensorRecorder::TensorRecorder(const TorchState& state, Numbers numbers, TensorPlaces::Allowed places, bool freeze, bool gradients, bool functions_may_leave)
+    : core_(state, numbers, places), inputs_(core_, freeze), history_(core_, inputs_, gradients, functions_may_leave) {
   core_.symbols.record_floats_by([](FloatTape::Op op, PyObject* a, PyObject* b) { return StandInUses::active().float_arithmetic(op, a, b); });
 }
 
@@ -316,7 +316,7 @@ Recorder::Deeds TensorRecorder::deeds_since(const Progress& place, std::span<PyO
     deeds.kept_since = history_.writes_before_kept() > at;
   }
   deeds.draws = core_.draws.size() > place.draws;
-  deeds.functions = history_.functions().size() > place.functions;
+  deeds.functions = history_.function_count() > place.functions;
   deeds.draws_of_another_library = !core_.draws.all_of_torch(place.draws);
   return deeds;
 }

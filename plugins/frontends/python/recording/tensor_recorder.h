@@ -24,6 +24,7 @@
 #include "python/recording/recorded_branches.h"
 #include "python/recording/recorded_calls.h"
 #include "python/recording/recorded_crossings.h"
+#include "python/recording/recorded_functions.h"
 #include "python/recording/recorded_gradients.h"
 #include "python/recording/recorded_outputs.h"
 #include "python/stand_ins/array_stand_in.h"
@@ -37,8 +38,9 @@ class TensorRecorder final : public Recorder, public StandInUses {
  public:
   using Numbers = RecordedGraph::Numbers;
   /// `freeze`: parameters and buffers that the program does not write are the same at each call, under guards.
-  /// `gradients`: those of the graph will be asked for, where torch's results would require grad.
-  TensorRecorder(const TorchState& state, Numbers numbers, TensorPlaces::Allowed places, bool freeze = false, bool gradients = false);
+  /// `gradients`: those of the graph will be asked for, where torch's results would require grad. `functions_may_leave`: so will those of results of functions
+  /// with gradients of their own.
+  TensorRecorder(const TorchState& state, Numbers numbers, TensorPlaces::Allowed places, bool freeze = false, bool gradients = false, bool functions_may_leave = false);
 
   // what objects are
   Role role(PyTypeObject* type) override;
@@ -94,12 +96,23 @@ class TensorRecorder final : public Recorder, public StandInUses {
   Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) override;
   std::optional<bool> truth_of(PyObject* stand_in) override { return known_.truth(stand_in); }
   bool assume(PyObject* stand_in, bool truth) override { return assumptions_.assume(stand_in, truth); }
-  Walked walk(const GradientWalk& walk, GuardSet& guards) override { return gradients_.walk(walk, guards); }
+  Walked walk(const GradientWalk& walk, GuardSet& guards) override {
+    functions_.require_walkable(walk.from);
+    return gradients_.walk(walk, guards);
+  }
   Walked walk_behind(std::size_t function, const GradientWalk& walk, GuardSet& guards) override { return gradients_.walk_behind(function, walk, guards); }
   void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved,
                       bool views) override {
     gradients_.apply_function(context, inputs, outputs, saved, views);
   }
+  bool functions_may_leave() override { return functions_.may_leave(); }
+  bool is_in_another_function() override { return functions_.is_in_another(); }
+  void begin_function(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept, bool views) override {
+    functions_.begin(inputs, outputs, kept, views);
+  }
+  std::vector<Ref> begin_way_back(bool again) override { return functions_.begin_way(again); }
+  void end_way_back(std::span<PyObject* const> gradients) override { functions_.end_way(gradients); }
+  void end_function(bool keeps) override { functions_.end(keeps); }
   void forget_leaves(std::span<PyObject* const> leaves, std::span<PyObject* const> others) override {
     history_.forget(core_.stand_ins.require(leaves), core_.stand_ins.require(others));
   }
@@ -109,7 +122,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
     history_.let_through_to_all_leaves(core_.stand_ins.require(tensors));
     return gradients_.guard_leaves_without_hooks(guards);
   }
-  Progress progress() const override { return {core_.stand_ins.size(), core_.stand_ins.written().size(), core_.draws.size(), history_.functions().size()}; }
+  Progress progress() const override { return {core_.stand_ins.size(), core_.stand_ins.written().size(), core_.draws.size(), history_.function_count()}; }
   Deeds deeds_since(const Progress& place, std::span<PyObject* const> given) const override;
   void draw_again_from(const Progress& place) override { core_.draws.begin_again(place.draws); }
   void end_drawing_again() override { core_.draws.end_again(); }
@@ -131,6 +144,8 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool learned() const { return core_.symbols.learned(); }
   bool has_symbols() const { return core_.symbols.any() || texts_.any_input(); }
   bool breaks_for_number() const { return core_.symbols.broke(); }
+  /// Whether what a function with gradients of its own gave was to leave the graph.
+  bool functions_leave() const { return outputs_.functions_leave(); }
   /// Ends the recording. Stand-ins are dead afterwards, but for the keys of the trace.
   CapturedGraph finish() { return outputs_.finish(); }
 
@@ -171,6 +186,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   RecordedCrossings crossings_{core_, trace_, *this};
   RecordedBranches branches_{core_, inputs_, trace_};
   RecordedGradients gradients_{core_, inputs_, history_, results_, trace_};
+  RecordedFunctions functions_{core_, inputs_, history_, trace_, gradients_};
   RecordedOutputs outputs_{core_, inputs_, trace_, assumptions_, late_views_, opaque_, gradients_};
 };
 

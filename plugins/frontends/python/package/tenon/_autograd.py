@@ -22,6 +22,7 @@ class Segment(torch.autograd.Function):
         kept = ctx.saved_tensors if ctx.keeps else ()  # torch's own errors: freed, or written since
         tangents = tuple(t if t is None else t.contiguous() for t in tangents)
         if all(t is None for t in tangents):
+            ctx.call.of_nothing()
             return (None,) * len(ctx.needs_input_grad)
         if any(t is not None and _is_batch(t) for t in tangents):
             return (None, None, None, *each_of_batch(lambda *plain: _gradients(ctx.call, kept, plain), tangents))

@@ -171,3 +171,28 @@ def track_function(applied: Any, inputs: list, outputs: list, saved: list, are_v
     A capture records that; nobody else calls it.
     """
     raise NotImplementedError
+
+
+def functions_may_leave() -> bool:
+    """Whether the results of a function that is applied now may leave the graph, with gradients to come.
+
+    A capture answers that; nobody else calls it.
+    """
+    raise NotImplementedError
+
+
+def track_leaving(applied: Any, inputs: list, outputs: list, kept: list, keeps: bool, once: bool) -> None:
+    """Makes outputs those of a function of inputs, with its gradients in the graph. `kept`: what these may be computed from. `keeps`: torch lets them be
+    asked for once. `once`: they cannot be differentiated.
+
+    A capture records that; nobody else calls it.
+    """
+    raise NotImplementedError
+
+
+def way_back(applied: Any, given: list, again: bool) -> Any:
+    """The gradients of the inputs of a function; None where torch is to say what is wrong."""
+    try:
+        return applied.gradients(given, again)
+    except Exception:
+        return None

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tenon._hooks import Hooks, ModuleNode, is_gradient, of_leaf, on_accumulated, track_function
+from tenon._hooks import Hooks, ModuleNode, functions_may_leave, is_gradient, of_leaf, on_accumulated, track_function, track_leaving
 
 
 class Context:
@@ -68,9 +68,31 @@ def _track(cls: type[torch.autograd.Function], ctx: Context, args: tuple, result
     if ctx.dirty_tensors or ctx.saved_for_forward or _has_two_backwards(cls):
         return False
     applied = Applied(cls, ctx, args, outputs)
-    if applied.outputs:
+    if applied.outputs and functions_may_leave():
+        if not ctx.materialize_grads and len(applied.outputs) > 1:
+            return False
+        track_leaving(applied, applied.inputs, applied.outputs, _tensors_of(ctx), bool(ctx.to_save), _is_once_differentiable(cls))
+    elif applied.outputs:
         track_function(applied, applied.inputs, applied.outputs, [t for t in ctx.to_save if t is not None])
     return True
+
+
+_ONCE = torch.autograd.function.once_differentiable(lambda ctx: None).__code__
+
+
+def _is_once_differentiable(cls: type[torch.autograd.Function]) -> bool:
+    backward = cls.vjp if cls.backward is torch.autograd.Function.backward else cls.backward
+    return getattr(backward, "__code__", None) is _ONCE
+
+
+def _tensors_of(ctx: Context) -> list:
+    """What the derivative of a function may be computed from, besides the gradients that it is given."""
+    found = []
+    for value in [ctx.to_save, *ctx.__dict__.values()]:
+        for item in value if type(value) in (tuple, list) else (value,):
+            if isinstance(item, torch.Tensor):
+                found.append(item)
+    return found
 
 
 def _has_two_backwards(cls: type[torch.autograd.Function]) -> bool:

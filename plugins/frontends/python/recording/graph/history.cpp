@@ -21,7 +21,7 @@ void History::require_tracked(std::span<const Index> operands) const {
     if (!s.requires_grad) continue;
     require_view_unwritten(index);
     if (!is_float(s.dtype)) throw GraphBreak("complex numbers that require grad");
-    if (s.untracked) throw GraphBreak("a view that was made without grad mode, of a tensor that requires grad");
+    if (s.untracked && !s.leaf) throw GraphBreak("a view that was made without grad mode, of a tensor that requires grad");
     if (!reads_present_root(index)) throw GraphBreak("an operation with grad mode on, on a view of a tensor that was written without");
   }
 }
@@ -188,6 +188,11 @@ ir::ValueId History::new_root(ir::ValueId value) {
 }
 
 void History::apply(AppliedFunction function, bool views) {
+  make_own(function, views);
+  functions_.push_back(std::move(function));
+}
+
+void History::make_own(AppliedFunction& function, bool views) {
   if (!wanted_) throw GraphBreak("a torch.autograd.Function is applied to a tensor that requires grad", kGradHint);
   if (core_.in_branch()) throw GraphBreak("a torch.autograd.Function in a branch of a control op");
   for (Index index : function.inputs) {
@@ -208,7 +213,24 @@ void History::apply(AppliedFunction function, bool views) {
     function.roots.push_back(s.value);
   }
   for (auto& [index, version] : function.saved) version = core_.stand_ins.storage_of(index).version;
-  functions_.push_back(std::move(function));
+}
+
+void History::end_own(const AppliedFunction& function, std::span<const ir::ValueId> results) {
+  AppliedFunction own = function;
+  own.roots.assign(results.begin(), results.end());
+  for (std::size_t k = 0; k < own.outputs.size(); ++k) core_.stand_ins[own.outputs[k]].value = own.roots[k];
+  for (const auto& [index, version] : own.saved) kept_.insert(core_.stand_ins.owner(index));
+  own_.push_back(std::move(own));
+}
+
+void History::track(Index index) {
+  core_.stand_ins[index].requires_grad = core_.stand_ins.storage_of(index).requires_grad = true;
+  depends_.resize(std::max<std::size_t>(depends_.size(), core_.graph.value_capacity()), -1);
+  depends_[core_.stand_ins[index].value.value] = 1;
+}
+
+bool History::is_behind_own_gradient(ir::ValueId value) const {
+  return std::ranges::any_of(own_, [&](const AppliedFunction& function) { return std::ranges::any_of(function.roots, [&](ir::ValueId root) { return is_on(value, root); }); });
 }
 
 std::optional<History::Index> History::function_view(Index index) const {
@@ -248,9 +270,18 @@ void History::hook(Ref context, std::span<const Index> tensors, bool retains) {
   functions_.push_back(std::move(function));
 }
 
+bool History::is_written(const AppliedFunction& function) const {
+  return std::ranges::any_of(function.saved, [&](const auto& saved) { return core_.stand_ins.storage_of(saved.first).version != saved.second; });
+}
+
 void History::require_unwritten(const AppliedFunction& function) const {
-  for (const auto& [index, version] : function.saved)
-    if (core_.stand_ins.storage_of(index).version != version) throw GraphBreak("a tensor was written that the backward of a torch.autograd.Function reads");
+  if (is_written(function)) throw GraphBreak("a tensor was written that the backward of a torch.autograd.Function reads");
+}
+
+void History::require_own_unwritten(ir::ValueId value) const {
+  for (const AppliedFunction& function : own_)
+    if (is_written(function) && std::ranges::any_of(function.roots, [&](ir::ValueId root) { return is_on(value, root); }))
+      throw Unbuildable(core_.stand_ins[function.outputs.front()].object.get(), "a tensor was written that the backward of a torch.autograd.Function reads");
 }
 
 /// Whether something that torch would differentiate was computed from a leaf, and no walk has been through it for the last time.

@@ -20,7 +20,8 @@ class History {
   using Index = StandIns::Index;
 
   /// `wanted`: the gradients of the graph will be asked for. Where not, nothing that torch would differentiate is recorded.
-  History(RecordedGraph& core, const RecordedInputs& inputs, bool wanted) : core_(core), inputs_(inputs), wanted_(wanted), kept_by_torch_(core) {}
+  /// `functions_may_leave`: what functions of the program's give with gradients of their own leaves the graph.
+  History(RecordedGraph& core, const RecordedInputs& inputs, bool wanted, bool functions_may_leave) : core_(core), inputs_(inputs), wanted_(wanted), functions_may_leave_(functions_may_leave), kept_by_torch_(core) {}
 
   /// Whether torch would record a call with these operands: grad mode is on, and one of them requires grad.
   bool tracks(std::span<const Index> operands) const;
@@ -29,6 +30,7 @@ class History {
 
   /// Whether gradients of the graph may be asked for.
   bool wanted() const { return wanted_; }
+  bool functions_may_leave() const { return functions_may_leave_; }
   /// torch.Tensor.requires_grad_(wanted). Throws GraphBreak where torch refuses it, or may: of an older tensor that is no leaf, or a view.
   void ask_for_gradient(Index index, bool wanted);
   /// The inputs of which the program has changed whether they require grad, once or more.
@@ -58,6 +60,14 @@ class History {
   /// Makes outputs, which were computed without grad mode, those of a function. Throws GraphBreak where they are not its own.
   /// `views`: torch gives views, through which it refuses writes.
   void apply(AppliedFunction function, bool views);
+  /// The same of a function whose gradients become a part of the graph: what it gives is known by the function's roots until `end_own` names the values
+  /// through which its gradients flow.
+  void make_own(AppliedFunction& function, bool views);
+  void end_own(const AppliedFunction& function, std::span<const ir::ValueId> results);
+  /// Whether gradients of a value flow through such a function.
+  bool is_behind_own_gradient(ir::ValueId value) const;
+  /// Has gradients flow through a tensor that stands for one.
+  void track(Index index);
   /// torch.Tensor.retain_grad(): a tensor that the graph computes must be one of torch's autograd graph, on which others depend. Throws GraphBreak.
   void retain_gradient(Index index) const;
   /// Makes tensors the results of a function of themselves. Throws GraphBreak where something was computed from one already.
@@ -74,8 +84,12 @@ class History {
   /// How many writes there were when torch last kept something for gradients.
   std::size_t writes_before_kept() const { return writes_before_kept_; }
   std::span<const AppliedFunction> functions() const { return functions_; }
+  /// Of these, and of those with a part of the graph for their gradients.
+  std::size_t function_count() const { return functions_.size() + own_.size(); }
   /// Throws GraphBreak where something was written that the backward of a function reads, of which torch says an error.
   void require_unwritten(const AppliedFunction& function) const;
+  /// The same, naming what it gave, of the functions with a part of the graph for their gradients through which those of a value flow.
+  void require_own_unwritten(ir::ValueId value) const;
   /// Whether a value depends on a value.
   bool is_on(ir::ValueId value, ir::ValueId root) const;
 
@@ -132,6 +146,7 @@ class History {
   void note_write(Index target);
 
  private:
+  bool is_written(const AppliedFunction& function) const;
   void give_value_of_its_own(Index index, std::size_t first_node);
   bool depends(ir::ValueId value);
   bool depends_now(ir::ValueId value) const;
@@ -149,7 +164,7 @@ class History {
 
   RecordedGraph& core_;
   const RecordedInputs& inputs_;
-  const bool wanted_;
+  const bool wanted_, functions_may_leave_;
   KeptByTorch kept_by_torch_;
   bool tracking_ = false;
   std::vector<signed char> depends_;  // by ValueId: 1 on an input that requires grad, 0 on none, -1 not known yet
@@ -166,6 +181,7 @@ class History {
   std::unordered_set<std::uint32_t> to_come_;              // tracked nodes through which gradients may still flow
   std::unordered_set<Index> kept_;                         // memory, by owner, of which torch may keep something
   std::vector<AppliedFunction> functions_;                 // in their order
+  std::vector<AppliedFunction> own_;                       // with a part of the graph for their gradients; roots: the values through which these flow
   std::unordered_map<Index, std::uint32_t> function_views_;  // of what functions gave as views: the version of the memory then
   std::vector<Index> to_all_leaves_;
   std::vector<Index> asked_inputs_;
