@@ -5,48 +5,10 @@ import tenon
 
 torch = pytest.importorskip("torch")
 
+from tests.python.training.functions import Exponential, Reversed, Swish  # noqa: E402
+
 D = torch.float64
 Function = torch.autograd.Function
-
-
-class Reversed(Function):
-    @staticmethod
-    def forward(ctx, x, alpha):
-        ctx.alpha = alpha
-        return x.view_as(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return -ctx.alpha * gradient, None
-
-
-class Exponential(Function):
-    """Twice its gradient, from its result."""
-
-    @staticmethod
-    def forward(ctx, x):
-        y = x.exp()
-        ctx.save_for_backward(y)
-        return y
-
-    @staticmethod
-    def backward(ctx, gradient):
-        (y,) = ctx.saved_tensors
-        return gradient * y * 2
-
-
-class Swish(Function):
-    """Its gradient is made of values that its forward has, too."""
-
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(x)
-        return x * torch.sigmoid(x)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        s = torch.sigmoid(ctx.saved_tensors[0])
-        return gradient * (s * (1 + ctx.saved_tensors[0] * (1 - s)))
 
 
 class Cube(Function):

@@ -8,6 +8,8 @@ import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
 from torch.autograd.function import once_differentiable  # noqa: E402
 
+from tests.python.training.functions import Several  # noqa: E402
+
 D = torch.float64
 
 
@@ -20,23 +22,6 @@ class Reversed(torch.autograd.Function):
     @staticmethod
     def backward(ctx, gradient):
         return -ctx.alpha * gradient, None
-
-
-class Several(torch.autograd.Function):
-    """Results of which one has no gradient; inputs of which each has one."""
-
-    @staticmethod
-    def forward(ctx, x, w, factor):
-        places = x.argmax(1)
-        ctx.save_for_backward(x, w)
-        ctx.mark_non_differentiable(places)
-        ctx.factor = factor
-        return x * w, (x + w).sum(), places
-
-    @staticmethod
-    def backward(ctx, of_product, of_sum, of_places):
-        x, w = ctx.saved_tensors
-        return of_product * w * ctx.factor + of_sum, (of_product * x).sum(0) + of_sum, None
 
 
 class Unmaterialised(torch.autograd.Function):
