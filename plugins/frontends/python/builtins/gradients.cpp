@@ -105,7 +105,7 @@ std::optional<Ref> track_leaving(Evaluator& evaluator, Arguments arguments) {
   const bool keeps = arguments[4] == Py_True, once = arguments[5] == Py_True;
   evaluator.mark_position();
   Recorder& recorder = evaluator.recorder();
-  recorder.begin_function(inputs, outputs, kept, false);
+  recorder.begin_function(inputs, outputs, kept);
   std::vector<PyObject*> gradients;
   const std::vector<Ref> found = way_back(evaluator, arguments[0], !once && !recorder.is_in_another_function());
   for (const Ref& gradient : found) gradients.push_back(gradient.get());

@@ -11,12 +11,12 @@
 
 namespace tenon::python {
 
-void RecordedFunctions::begin(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept, bool views) {
+void RecordedFunctions::begin(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept) {
   Applied applied;
   applied.function = gradients_.function_of({}, inputs, outputs, kept);
   for (PyObject* tensor : kept)
     if (stand_ins_.find(tensor)) applied.kept.push_back(Ref::borrow(tensor));
-  history_.make_own(applied.function, views);
+  history_.make_own(applied.function, false);
   open_.push_back(std::move(applied));
 }
 

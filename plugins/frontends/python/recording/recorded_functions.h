@@ -25,7 +25,7 @@ class RecordedFunctions {
   bool is_in_another() const { return depth_ > 0; }
 
   /// Makes outputs, which were computed without grad mode, those of a function. Throws GraphBreak where they are not its own.
-  void begin(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept, bool views);
+  void begin(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept);
   /// Begins the way back, `again` as one that can be differentiated: gives what stands for the gradients of the outputs.
   std::vector<Ref> begin_way(bool again);
   /// Ends it. `gradients`: of the inputs, None where there is none. Throws GraphBreak where it did what no graph of gradients does.

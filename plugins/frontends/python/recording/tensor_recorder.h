@@ -107,8 +107,8 @@ class TensorRecorder final : public Recorder, public StandInUses {
   }
   bool functions_may_leave() override { return functions_.may_leave(); }
   bool is_in_another_function() override { return functions_.is_in_another(); }
-  void begin_function(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept, bool views) override {
-    functions_.begin(inputs, outputs, kept, views);
+  void begin_function(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept) override {
+    functions_.begin(inputs, outputs, kept);
   }
   std::vector<Ref> begin_way_back(bool again) override { return functions_.begin_way(again); }
   void end_way_back(std::span<PyObject* const> gradients) override { functions_.end_way(gradients); }
