@@ -247,6 +247,16 @@ TEST_CASE("windows of few points are one thread's each", "[ptx]") {
     %y: f32[2, 3, 4, 4] = max_pool(%x) {ceil_mode = false, dilation = [1, 1], kernel_size = [3, 3], padding = [0, 0], stride = [2, 2]}
     return %y
   })") == "");
+  // So many that each has a thread, though a window has more points than that.
+  for (const int side : {128, 130}) {
+    const std::string text = fmt::format(R"(graph @main (%x: f32[16, {0}, {0}]) {{
+      %y: f32[16, {1}, {1}] = max_pool(%x) {{ceil_mode = false, dilation = [1, 1], kernel_size = [3, 3], padding = [1, 1], stride = [2, 2]}}
+      return %y
+    }})", side, side / 2);
+    INFO(text);
+    CHECK(ptx_test::schedule_graph(llvm_test::parse(text)).kernels[0].schedule.team == 1);
+    CHECK(fault_of(text) == "");
+  }
   CHECK(fault_of(R"(graph @main (%x: f32[50, 6]) {
     %m: f32[50, 1] = amax(%x) {dim = [1], keepdim = true}
     %d: f32[50, 6] = sub(%x, %m)

@@ -105,10 +105,13 @@ std::size_t shared_by_stage(const Kernel& kernel) {
   return most * kBlock * sizeof(std::uint64_t);
 }
 
-/// So few inner points that a team would have nothing to share.
+bool is_at_most(const Dim& dim, std::int64_t most) { return dim.is_constant() && dim.constant() <= most; }
+
+/// So few inner points that a team would have nothing to share. It shares the last loop alone: windows are such points, where there are many.
 bool few_points(const Kernel& kernel) {
-  const Dim points = count_of(kernel.inner);
-  return !kernel.outer.empty() && !codegen::depends_on(kernel.inner, kernel.outer.back().variable) && points.is_constant() && points.constant() <= kRowOfThread;
+  if (kernel.outer.empty() || codegen::depends_on(kernel.inner, kernel.outer.back().variable)) return false;
+  const Dim rows = count_of(kernel.outer);
+  return is_at_most(count_of(kernel.inner), kRowOfThread) || (is_at_most(kernel.inner.back().extent, kRowOfThread) && rows.is_constant() && rows.constant() >= kManyThreads);
 }
 
 std::vector<SymbolId> graph_symbols(const Kernel& kernel) {
