@@ -85,7 +85,7 @@ Ends ends_of(const BackwardGraph& backward, std::span<const ValueId> wanted) {
 struct Joint {
   ir::Graph graph;
   std::size_t forward_nodes = 0;  // the first of its nodes are those of the forward, where that has no composite op to expand
-  std::vector<ValueId> inputs, tangents;
+  std::vector<ValueId> inputs, tangents, begun;   // begun: where gradients begin
   std::vector<std::optional<ValueId>> gradients;  // by wanted value
 };
 
@@ -123,6 +123,12 @@ void drop_own_gradients(Joint& joint) {  // which have said theirs
   joint.forward_nodes = static_cast<std::size_t>(std::ranges::count_if(joint.graph.nodes(), [&](NodeId id) { return forward.has(id); }));
 }
 
+ValueId zeros(ir::Graph& graph, const ir::Type& type) {
+  ops::NodeBuilder builder(graph);
+  builder.on(type.device);
+  return builder.one("full", {builder.literal(0.0)}, {{"dtype", type.dtype}, {"size", type.shape}});
+}
+
 /// `given`: by result, whether it has a gradient; all have one where it is empty.
 Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector<bool>& given = {}, bool for_more = false) {
   Joint joint;
@@ -136,6 +142,9 @@ Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector
     if (given.empty() || given[k]) seeds.push_back({ends.results[k], joint.tangents.back()});
   }
   const std::vector<ValueId> wanted = ends.of_section();
+  if (seeds.empty())
+    for (ValueId v : given_zeros(graph, ends.results, wanted)) seeds.push_back({v, zeros(joint.graph, joint.graph.type(v))});
+  for (const Seed& seed : seeds) joint.begun.push_back(seed.of);
   const auto found = differentiate(joint.graph, seeds, wanted, stops_at(graph, wanted), {}, {}, for_more);
   auto next = found.begin();
   for (bool reached : ends.reached) joint.gradients.push_back(reached ? *next++ : std::nullopt);
@@ -234,12 +243,6 @@ IdSet<ValueId> read_between(const ir::Graph& graph, std::span<const ValueId> res
   for (NodeId id : nodes_between(graph, results, wanted, stops_at(graph, wanted)))
     for (ValueId v : graph.node(id).operands) read.insert(v);
   return read;
-}
-
-ValueId zeros(ir::Graph& graph, const ir::Type& type) {
-  ops::NodeBuilder builder(graph);
-  builder.on(type.device);
-  return builder.one("full", {builder.literal(0.0)}, {{"dtype", type.dtype}, {"size", type.shape}});
 }
 
 /// With zeros for what is wanted and read, but has no gradient.
@@ -393,10 +396,7 @@ BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std:
                       const std::vector<bool>& asked) {
   const Ends ends = ends_of(whole, wanted);
   Joint joint = with_gradients(forward, ends, given);
-  Ends read = ends;
-  read.results.clear();
-  for (std::size_t k = 0; k < ends.results.size(); ++k)
-    if (given[k]) read.results.push_back(ends.results[k]);
+  const Ends read{.results = joint.begun, .wanted = ends.wanted, .reached = ends.reached};
   add_zeros(joint, forward, read);
   for (std::size_t w = 0; w < wanted.size(); ++w)
     if (!asked[w]) joint.gradients[w].reset();

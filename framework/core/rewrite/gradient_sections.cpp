@@ -5,6 +5,8 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "core/base/error.h"
+#include "core/ops/gradients/own_gradients.h"
 #include "core/rewrite/id_set.h"
 
 namespace tenon::rewrite {
@@ -187,6 +189,19 @@ class Sections {
 std::vector<GradientSection> gradient_sections(const ir::Graph& graph, std::span<const ValueId> results, std::span<const ValueId> wanted, std::span<const ViewedResult> views) {
   if (results.size() == 1 && views.empty()) return {{{results[0]}, {}}};
   return Sections(graph, results, wanted, views).all();
+}
+
+std::vector<ValueId> given_zeros(const ir::Graph& graph, std::span<const ValueId> results, std::span<const ValueId> wanted) {
+  using Absent = ops::OwnGradientParts::Absent;
+  std::vector<ValueId> begun;
+  for (NodeId id : nodes_between(graph, results, wanted, stops_at(graph, wanted))) {
+    const ir::Node& node = graph.node(id);
+    const Absent absent = ops::is_own_gradient(node) ? ops::OwnGradientParts::of(node).absent : Absent::none;
+    if (absent == Absent::unknown)
+      throw Exception(error(Code::unsupported, "no result has a gradient, and what a torch.autograd.Function that asks for no zeros makes of that, only it knows: leave it to torch"));
+    if (absent == Absent::zeros) begun.push_back(node.results[0]);
+  }
+  return begun;
 }
 
 Stops stops_at(const ir::Graph& graph, std::span<const ValueId> values) {

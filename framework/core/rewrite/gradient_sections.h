@@ -28,6 +28,10 @@ struct GradientSection {
 std::vector<GradientSection> gradient_sections(const ir::Graph& graph, std::span<const ir::ValueId> results, std::span<const ir::ValueId> wanted,
                                                std::span<const ViewedResult> views = {});
 
+/// Where gradients begin when none of the results has one: torch gives zeros to functions of the program's, and has its own hand nothing on. One result of
+/// each such function. Throws (unsupported) where one asks for no zeros.
+std::vector<ir::ValueId> given_zeros(const ir::Graph& graph, std::span<const ir::ValueId> results, std::span<const ir::ValueId> wanted);
+
 /// Nothing flows through the nodes of these values.
 Stops stops_at(const ir::Graph& graph, std::span<const ir::ValueId> values);
 

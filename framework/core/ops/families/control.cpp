@@ -30,7 +30,7 @@ Op tangent() {
 Op own_gradient() {
   Op op;
   op.name = "own_gradient";
-  op.schema = "(Tensor[] tensors, *, int results, int inputs, int kept, int read, bool keeps, bool again) -> Tensor[]";
+  op.schema = "(Tensor[] tensors, *, int results, int inputs, int kept, int read, bool keeps, bool again, str absent) -> Tensor[]";
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     const auto parts = OwnGradientParts::of(q.operands(), q.attributes());
     if (!parts) return error(Code::invalid_argument, "own_gradient of {} operands, which are not as many as its attributes say", q.operand_count());
@@ -48,7 +48,7 @@ Op own_gradient() {
   op.samples = [] {
     const SampleOperand x{.dtype = DType::f32, .shape = {3, 4}}, y{.dtype = DType::f64, .shape = {5}};
     const auto numbers = [](int results, int inputs, int kept, int read) {
-      return ir::Attributes{{"results", ir::Dim(results)}, {"inputs", ir::Dim(inputs)}, {"kept", ir::Dim(kept)}, {"read", ir::Dim(read)}, {"keeps", false}, {"again", true}};
+      return ir::Attributes{{"results", ir::Dim(results)}, {"inputs", ir::Dim(inputs)}, {"kept", ir::Dim(kept)}, {"read", ir::Dim(read)}, {"keeps", false}, {"again", true}, {"absent", std::string("zeros")}};
     };
     return std::vector<Sample>{{.name = "one", .operands = {x, x, x, x}, .attributes = numbers(1, 1, 0, 0)},
                                {.name = "several", .operands = {x, y, y, x, y, x, y, y}, .attributes = numbers(2, 1, 1, 1)}};

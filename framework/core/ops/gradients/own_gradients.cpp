@@ -77,6 +77,12 @@ std::size_t erase_unread(ir::Graph& graph, std::vector<ValueId> values, std::spa
   return unread.size();
 }
 
+OwnGradientParts::Absent absent_of(const ir::Attributes& attributes) {
+  const auto found = std::ranges::find(attributes, std::string_view("absent"), [](const ir::NamedAttribute& a) { return std::string_view(a.name); });
+  const auto* text = found == attributes.end() ? nullptr : std::get_if<std::string>(&found->value);
+  return !text || (*text != "zeros" && *text != "none") ? OwnGradientParts::Absent::unknown : *text == "zeros" ? OwnGradientParts::Absent::zeros : OwnGradientParts::Absent::none;
+}
+
 }  // namespace
 
 std::optional<OwnGradientParts> OwnGradientParts::of(std::span<const ValueId> operands, const ir::Attributes& attributes) {
@@ -98,6 +104,7 @@ std::optional<OwnGradientParts> OwnGradientParts::of(std::span<const ValueId> op
     operands = operands.subspan(count);
   }
   parts.again = flag("again");
+  parts.absent = absent_of(attributes);
   return parts;
 }
 

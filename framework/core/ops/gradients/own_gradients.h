@@ -19,6 +19,8 @@ struct OwnGradientParts {
   std::span<const ir::ValueId> tangents;   // by result
   std::span<const ir::ValueId> gradients;  // by input, behind `detach`
   bool again = false;                      // these can be differentiated
+  enum class Absent : std::uint8_t { zeros, none, unknown };
+  Absent absent = Absent::unknown;         // what they are where none of the results has a gradient: made from zeros, or none
 
   /// Nothing where there are not as many operands as the attributes say.
   static std::optional<OwnGradientParts> of(std::span<const ir::ValueId> operands, const ir::Attributes& attributes);

@@ -230,17 +230,13 @@ PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
-/// of_nothing(): where no result has a gradient.
-PyObject* of_nothing(PyObject* self, PyObject*) {
-  return reported([&]() -> Ref {
-    if (!state_of(self).backward->gradients().has_functions) return Ref::borrow(Py_None);
-    PyErr_SetString(PyExc_RuntimeError, kNothingForFunctions);
-    throw PythonError();
-  });
+/// has_functions(): whether there are gradients where no result has one.
+PyObject* has_functions(PyObject* self, PyObject*) {
+  return reported([&] { return Ref::borrow(state_of(self).backward->gradients().has_functions ? Py_True : Py_False); });
 }
 
 PyMethodDef kMethods[] = {
-    {"of_nothing", of_nothing, METH_NOARGS, nullptr},
+    {"has_functions", has_functions, METH_NOARGS, nullptr},
     {"gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(gradients)), METH_FASTCALL, nullptr},
     {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(again)), METH_FASTCALL, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -77,8 +77,7 @@ class SegmentBody final : public NodeBody {
     std::vector<Tangent> tangents;
     for (std::size_t k = 0; k < given.size(); ++k) tangents.push_back(tangent_of(given[k], segment().tensors[made.results[k]]));
     const bool any = std::ranges::any_of(tangents, [](const Tangent& t) { return t.tensor != nullptr; });
-    if (!any && backward->gradients().has_functions) throw std::runtime_error(kNothingForFunctions);
-    if (!any) return std::vector<TorchRef>(run.edge_count());
+    if (!any && !backward->gradients().has_functions) return std::vector<TorchRef>(run.edge_count());
     try {
       return run.records() ? gradients_with_history(run, tangents) : gradients(run, tangents);
     } catch (const Exception& failure) {

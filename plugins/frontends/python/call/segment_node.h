@@ -14,10 +14,6 @@
 
 namespace tenon::python {
 
-/// What is said where none of the results of a node has a gradient, and functions of the program's may be behind them: torch calls these with zeros.
-inline constexpr const char* kNothingForFunctions =
-    "a compiled function with a torch.autograd.Function in it gets no gradient of its results, since another function gives none: leave that one, or this, to torch";
-
 /// What a run of the engine asks of a node.
 struct BackwardRequest {
   std::vector<TangentLayout> tangents;  // by result of the node

@@ -97,7 +97,7 @@ std::vector<ir::ValueId> RecordedFunctions::kept_inputs(const Applied& applied) 
   return kept;
 }
 
-void RecordedFunctions::end(bool keeps) {
+void RecordedFunctions::end(bool keeps, std::string absent) {
   Applied applied = std::move(open_.back());
   open_.pop_back();
   const History::AppliedFunction& function = applied.function;
@@ -126,7 +126,8 @@ void RecordedFunctions::end(bool keeps) {
                                                  {"kept", count(kept)},
                                                  {"read", count(applied.read)},
                                                  {"keeps", keeps},
-                                                 {"again", applied.again}}));
+                                                 {"again", applied.again},
+                                                 {"absent", std::move(absent)}}));
 }
 
 void RecordedFunctions::require_walkable(std::span<PyObject* const> from) const {

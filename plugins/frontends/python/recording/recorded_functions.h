@@ -30,8 +30,9 @@ class RecordedFunctions {
   std::vector<Ref> begin_way(bool again);
   /// Ends it. `gradients`: of the inputs, None where there is none. Throws GraphBreak where it did what no graph of gradients does.
   void end_way(std::span<PyObject* const> gradients);
-  /// The function is applied. `keeps`: torch lets its gradients be asked for once.
-  void end(bool keeps);
+  /// The function is applied. `keeps`: torch lets its gradients be asked for once. `absent`: what its gradients are where its
+  /// outputs have none, as the op says it.
+  void end(bool keeps, std::string absent);
   /// Throws GraphBreak where gradients are computed here of what such a function gave: the program's way back is to be gone now. Not within one.
   void require_walkable(std::span<PyObject* const> from) const;
 

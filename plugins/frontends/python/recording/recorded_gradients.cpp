@@ -217,6 +217,13 @@ Recorder::Walked RecordedGradients::walk(const Recorder::GradientWalk& walk, Gua
   return walk_from(seeds_of(walk), walk, walk.from, guards);
 }
 
+/// torch calls what gave a value with zeros where this gets no gradient.
+void RecordedGradients::require_no_function(ir::ValueId value) const {
+  for (const History::AppliedFunction& function : history_.functions())
+    if (std::ranges::any_of(function.roots, [&](ir::ValueId root) { return history_.is_on(value, root); }))
+      throw GraphBreak("the backward of a torch.autograd.Function gives no gradient of what another one gave");
+}
+
 Recorder::Walked RecordedGradients::walk_behind(std::size_t function, const Recorder::GradientWalk& walk, GuardSet& guards) {
   const History::AppliedFunction& applied = history_.functions()[function];
   history_.require_unwritten(applied);
@@ -224,7 +231,10 @@ Recorder::Walked RecordedGradients::walk_behind(std::size_t function, const Reco
   std::vector<rewrite::Seed> seeds;
   std::vector<PyObject*> from, given;
   for (std::size_t i = 0; i < applied.inputs.size(); ++i) {
-    if (walk.gradients[i] == Py_None) continue;
+    if (walk.gradients[i] == Py_None) {
+      require_no_function(applied.values[i]);
+      continue;
+    }
     seeds.push_back({applied.values[i], adjoint(walk.gradients[i], applied.values[i], walk.creates_graph)});
     from.push_back(stand_ins_[applied.inputs[i]].object.get());
     given.push_back(walk.gradients[i]);

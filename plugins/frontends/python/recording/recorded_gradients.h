@@ -69,6 +69,7 @@ class RecordedGradients {
   bool is_spent_function(std::size_t function) const { return spent_.functions.contains(function) || walked_.functions.contains(function); }
   std::vector<Index> leaves() const;
   std::vector<ir::ValueId> tracked_values() const;
+  void require_no_function(ir::ValueId value) const;
   void require_not_through_to_all_leaves(std::span<const rewrite::Seed> seeds) const;
   void require_not_spent(std::span<const rewrite::Seed> seeds, std::span<const ir::ValueId> wanted) const;
   std::vector<std::optional<ir::ValueId>> differentiate(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, std::span<const ir::ValueId> wanted);

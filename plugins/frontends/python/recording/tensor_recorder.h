@@ -112,7 +112,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   }
   std::vector<Ref> begin_way_back(bool again) override { return functions_.begin_way(again); }
   void end_way_back(std::span<PyObject* const> gradients) override { functions_.end_way(gradients); }
-  void end_function(bool keeps) override { functions_.end(keeps); }
+  void end_function(bool keeps, std::string absent) override { functions_.end(keeps, std::move(absent)); }
   void forget_leaves(std::span<PyObject* const> leaves, std::span<PyObject* const> others) override {
     history_.forget(core_.stand_ins.require(leaves), core_.stand_ins.require(others));
   }

@@ -21,8 +21,7 @@ class Segment(torch.autograd.Function):
     def backward(ctx, *tangents):
         kept = ctx.saved_tensors if ctx.keeps else ()  # torch's own errors: freed, or written since
         tangents = tuple(t if t is None else t.contiguous() for t in tangents)
-        if all(t is None for t in tangents):
-            ctx.call.of_nothing()
+        if all(t is None for t in tangents) and not ctx.call.has_functions():
             return (None,) * len(ctx.needs_input_grad)
         if any(t is not None and _is_batch(t) for t in tangents):
             return (None, None, None, *each_of_batch(lambda *plain: _gradients(ctx.call, kept, plain), tangents))

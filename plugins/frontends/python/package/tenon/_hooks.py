@@ -181,9 +181,10 @@ def functions_may_leave() -> bool:
     raise NotImplementedError
 
 
-def track_leaving(applied: Any, inputs: list, outputs: list, kept: list, keeps: bool, once: bool) -> None:
+def track_leaving(applied: Any, inputs: list, outputs: list, kept: list, keeps: bool, once: bool, absent: str) -> None:
     """Makes outputs those of a function of inputs, with its gradients in the graph. `kept`: what these may be computed from. `keeps`: torch lets them be
-    asked for once. `once`: they cannot be differentiated.
+    asked for once. `once`: they cannot be differentiated. `absent`: what torch makes of outputs without a
+    gradient, gradients from ``"zeros"``, ``"none"``, or what is ``"unknown"``.
 
     A capture records that; nobody else calls it.
     """

@@ -71,7 +71,7 @@ def _track(cls: type[torch.autograd.Function], ctx: Context, args: tuple, result
     if applied.outputs and functions_may_leave():
         if not ctx.materialize_grads and len(applied.outputs) > 1:
             return False
-        track_leaving(applied, applied.inputs, applied.outputs, _tensors_of(ctx), bool(ctx.to_save), _is_once_differentiable(cls))
+        track_leaving(applied, applied.inputs, applied.outputs, _tensors_of(ctx), bool(ctx.to_save), _is_once_differentiable(cls), "zeros" if ctx.materialize_grads else "unknown")
     elif applied.outputs:
         track_function(applied, applied.inputs, applied.outputs, [t for t in ctx.to_save if t is not None])
     return True
