@@ -1,4 +1,5 @@
 """Calls of torch and NumPy that the catalogue has no op for: one node each, made again by the library on every run."""
+import os
 import subprocess
 import sys
 import warnings
@@ -294,6 +295,7 @@ def test_attention_with_its_own_kernel(check, weights):
     assert tenon.stats()["graph_breaks"] == 0
 
 
+@pytest.mark.skipif(os.environ.get("TENON_TEST_DEVICE", "").startswith("cuda"), reason="torch packs a matrix of the host's memory, and reads one of a card as if it were that")
 def test_a_result_that_carries_more_than_elements_is_no_node(check):
     def fn(x, weight, bias):
         packed = torch.fbgemm_pack_gemm_matrix_fp16(weight * 1)
