@@ -36,6 +36,16 @@ std::uint64_t integer_bits(DType dtype, std::int64_t value) {
 
 const char* name_of(Primitive p) { return kNames[static_cast<std::size_t>(p)]; }
 
+std::size_t arity(Primitive p) {
+  using P = Primitive;
+  if (p <= P::load) return 0;
+  if (p == P::select || p == P::fma) return 3;
+  if (p == P::neg || p == P::abs || p == P::sign || (p >= P::floor && p <= P::lgamma && p != P::pow && p != P::atan2) || p == P::isnan ||
+      p == P::logical_not || p == P::bitwise_not || p == P::convert || p == P::bit_cast)
+    return 1;
+  return 2;
+}
+
 Scalar Scalars::record(const Instruction& instruction) {
   auto& all = program_.instructions;
   const auto same = [&](const Instruction& other) {

@@ -45,6 +45,9 @@ enum class Primitive : std::uint8_t {
 
 const char* name_of(Primitive p);
 
+/// The number of registers that an arithmetic primitive reads; 0 of leaves.
+std::size_t arity(Primitive p);
+
 /// A value in a program under construction: a register and its dtype.
 struct Scalar {
   std::uint32_t reg = 0xffffffffu;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/ops/build/node_builder.h"
 #include "core/rewrite/rewriter.h"
 
 namespace tenon::rewrite {
@@ -103,11 +104,10 @@ std::optional<std::vector<ops::HostTensor>> evaluate_node(const ir::Graph& graph
 }
 
 ValueId add_constant_node(ir::Graph& graph, NodeId before, const ir::Type& type, ops::HostTensor tensor) {
-  auto owner = std::make_shared<const ops::HostTensor>(std::move(tensor));
-  const void* data = owner->data();
-  const ConstantId constant = graph.add_constant({type, data, std::move(owner), {}});
-  const NodeId node = graph.add_node(std::string(kConstantOp), {}, {{"index", ir::Dim(constant.value)}}, {type}, graph.node(before).location, {}, before);
-  return graph.node(node).results[0];
+  const auto owner = std::make_shared<const ops::HostTensor>(std::move(tensor));
+  ops::NodeBuilder builder(graph, before);
+  builder.at(graph.node(before).location);
+  return builder.constant(type, {owner, owner->data()});
 }
 
 }  // namespace tenon::rewrite

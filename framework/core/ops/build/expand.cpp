@@ -52,14 +52,11 @@ class ProgramExpansion {
   }
 
   ir::ValueId operation(const ScalarProgram& program, const Instruction& i) {
-    static constexpr std::size_t kArity[] = {1, 2, 3};
-    std::size_t arity = kArity[0];
     const Op* op = find_op(op_of(i.op));
     TENON_CHECK(op, "no op for the primitive {}", name_of(i.op));
-    arity = std::min<std::size_t>(3, count_tensors(op->schema));
     std::vector<ir::ValueId> operands;
     bool any_tensor = false;
-    for (std::size_t k = 0; k < arity; ++k) {
+    for (std::size_t k = 0; k < arity(i.op); ++k) {
       operands.push_back(values_[i.args[k]]);
       any_tensor |= !is_literal(operands.back()) && !(i.op == Primitive::select && k == 0);
     }
@@ -70,14 +67,6 @@ class ProgramExpansion {
     }
     if (i.op == Primitive::select) operands[0] = materialise(operands[0], DType::b8);
     return builder_.one(op->name, std::move(operands));
-  }
-
-  static std::size_t count_tensors(std::string_view schema) {
-    std::size_t n = 0;
-    for (std::size_t at = schema.find("Tensor "); at != std::string_view::npos && at < schema.find("->");
-         at = schema.find("Tensor ", at + 1))
-      ++n;
-    return n;
   }
 
   bool is_literal(ir::ValueId v) const { return builder_.graph().value(v).kind == ir::ValueKind::literal; }

@@ -101,6 +101,12 @@ ir::ValueId NodeBuilder::to_device(ir::ValueId value, ir::Device device) {
   return one("to_device", {value}, {{"device", ir::device_text(device)}});
 }
 
+ir::ValueId NodeBuilder::constant(const ir::Type& type, std::shared_ptr<const void> bytes) {
+  const void* data = bytes.get();
+  const ConstantId constant = graph_.add_constant({type, data, std::move(bytes), {}});
+  const ir::NodeId node = graph_.add_node("constant", {}, {{"index", ir::Dim(constant.value)}}, {type}, location_, {}, before_);
+  return graph_.node(node).results[0];
+}
 
 std::vector<ir::ValueId> NodeBuilder::brought_here(std::vector<ir::ValueId> operands) {
   if (device_.is_host()) return operands;

@@ -1,8 +1,12 @@
 // Interpolation onto another grid (upsample in every mode) and at given places (grid_sampler), with ATen's arithmetic.
 #include "core/ops/families/upsampling.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "core/ops/build/grad_builder.h"
+#include "core/ops/gradients/gradient.h"
+#include "core/ops/gradients/preimages.h"
 #include "core/ops/notation/move.h"
 #include "core/ops/notation/window.h"
 #include "core/ops/size_questions.h"
@@ -145,19 +149,22 @@ Shape upsampled_shape(const OpQuery& q) {
   return shape;
 }
 
-LoopBody upsample_loop(const OpQuery& q) {
+/// What the element at `o` reads of one dimension.
+Taps upsample_taps(Scalars& s, const OpQuery& q, std::size_t d, Scalar o) {
   const std::string mode = q.text("mode");
   const std::size_t rank = q.integers("output_size").size();
+  const DType t = compute_type(q.type(0).dtype);
+  const Resized r(q, d, rank);
+  if (mode == "linear") return linear_taps(s, r, o, t);
+  return mode == "cubic" ? cubic_taps(s, r, o, t) : nearest_taps(s, r, o, mode == "nearest_exact", rank);
+}
+
+LoopBody upsample_loop(const OpQuery& q) {
+  const std::size_t rank = q.integers("output_size").size();
   return elementwise(upsampled_shape(q), [&](Scalars& s) {
-    const DType t = compute_type(q.type(0).dtype);
     const auto at = IndexMath(s).loops(rank + 2);
     std::vector<Taps> taps;
-    for (std::size_t d = 0; d < rank; ++d) {
-      const Resized r(q, d, rank);
-      if (mode == "linear") taps.push_back(linear_taps(s, r, at[d + 2], t));
-      else if (mode == "cubic") taps.push_back(cubic_taps(s, r, at[d + 2], t));
-      else taps.push_back(nearest_taps(s, r, at[d + 2], mode == "nearest_exact", rank));
-    }
+    for (std::size_t d = 0; d < rank; ++d) taps.push_back(upsample_taps(s, q, d, at[d + 2]));
     std::vector<Scalar> chosen;
     return weighted(s, taps, chosen, [&](std::span<const Scalar> spatial) {
       std::vector<Scalar> index{at[0], at[1]};
@@ -165,6 +172,29 @@ LoopBody upsample_loop(const OpQuery& q) {
       return s.load(0, q.type(0).dtype, index);
     });
   });
+}
+
+/// Which results read each element of one dimension, of known sizes, and with what weights.
+GatheredSum upsample_readers(const OpQuery& q, std::size_t d) {
+  Scalars s;
+  const Taps taps = upsample_taps(s, q, d, s.loop_index(0));
+  for (const Scalar& i : taps.index) s.result(i);
+  for (const Scalar& w : taps.weight) s.result(w);
+  return readers(s.take(), taps.index.size(), q.type(0).shape[d + 2].constant(), q.integers("output_size")[d].constant());
+}
+
+/// Dimension by dimension, as every element is a product of weights.
+GradBuilder::Values upsample_gradient(GradBuilder& g) {
+  const OpQuery& q = g.query();
+  constexpr std::int64_t kLongest = 1 << 16;
+  const auto is_short = [](const Dim& d) { return d.is_constant() && d.constant() <= kLongest; };
+  const auto sizes = q.integers("output_size");
+  const bool is_known = std::ranges::all_of(sizes, is_short) && std::all_of(q.type(0).shape.begin() + 2, q.type(0).shape.end(), is_short);
+  if (!is_known || !g.nodes().device().is_host())
+    return {*loop_gradients(g.nodes(), g.nodes().graph().value(g.result()).node, g.gradient())[0]};
+  ir::ValueId sum = g.nodes().cast(g.gradient(), compute_type(q.type(0).dtype));
+  for (std::size_t d = sizes.size(); d-- > 0;) sum = gathered_sum(g.nodes(), sum, d + 2, upsample_readers(q, d));
+  return {g.nodes().cast(sum, q.type(0).dtype)};
 }
 
 Adapt upsample_adapt(std::size_t rank, std::string mode) {
@@ -208,6 +238,7 @@ Op upsample_op() {
     return infer::one(q, q.type(0).dtype, upsampled_shape(q));
   };
   op.loop = upsample_loop;
+  op.grad = written(upsample_gradient);
   op.samples = [] {
     std::vector<Sample> all;
     const auto add = [&](std::string mode, DType t, std::vector<std::int64_t> shape, std::vector<Dim> size, bool align) {

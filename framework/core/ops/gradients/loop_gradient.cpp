@@ -6,6 +6,7 @@
 #include "core/ops/build/expand.h"
 #include "core/ops/catalog.h"
 #include "core/ops/gradients/gradient.h"
+#include "core/ops/gradients/preimages.h"
 
 namespace tenon::ops {
 namespace {
@@ -45,7 +46,7 @@ class ElementProgram {
     if (loads.empty()) return;
     std::vector<ValueId> parameters(registers_.begin(), registers_.end());
     for (std::size_t r = 0; r < loaded_.size(); ++r)
-      if (loaded_[r]) parameters[r] = *loaded_[r];
+      if (loaded_[r] && !is_one_leaf(program_.instructions[r])) parameters[r] = *loaded_[r];
     std::size_t first_adjoint = 0;
     for (const Instruction& i : leaves.instructions)
       if (i.op == Primitive::parameter) first_adjoint = std::max<std::size_t>(first_adjoint, i.payload + 1);
@@ -123,6 +124,9 @@ class ElementProgram {
     return dims;
   }
 
+  /// Whether a masked load and its choice are one leaf: nothing is handed to what is chosen where the mask is false.
+  bool is_one_leaf(const Instruction& i) const { return i.op == Primitive::load && i.masked && program_.instructions[i.args[1]].op == Primitive::constant; }
+
   /// The program up to `result` with a parameter for every loop index and load, numbered by its register; masks become choices.
   /// `loads`: those of floats.
   ScalarProgram with_leaves_as_parameters(std::uint32_t result, std::vector<std::size_t>& loads) {
@@ -137,7 +141,7 @@ class ElementProgram {
         for (std::uint32_t& a : i.args) a = moved.empty() ? 0 : moved[std::min<std::size_t>(a, moved.size() - 1)];
       p.instructions.push_back(i);
       if (original.op == Primitive::load && is_float(original.dtype)) loads.push_back(r);
-      if (original.op == Primitive::load && original.masked) {
+      if (original.op == Primitive::load && original.masked && !is_one_leaf(original)) {
         const auto loaded = static_cast<std::uint32_t>(p.instructions.size() - 1);
         p.instructions.push_back({.op = Primitive::select, .dtype = original.dtype, .args = {moved[original.args[0]], loaded, moved[original.args[1]]}});
       }
@@ -151,7 +155,9 @@ class ElementProgram {
   ValueId returned(const Instruction& load, ValueId handed) {
     const ir::Type operand = type(operands_[load.payload]);
     if (is_empty(operand.shape)) return b_.one("full", {b_.literal(0.0)}, {{"dtype", operand.dtype}, {"size", operand.shape}});
-    if (const auto order = loops_of(load)) return in_order(handed, *order, operand);
+    if (const auto order = loops_of(load)) return b_.cast(in_order(handed, *order), operand.dtype);
+    if (const auto dimensions = dimensions_of(load, operand)) return b_.cast(summed(handed, *dimensions), operand.dtype);
+    if (is_one_leaf(load)) handed = b_.one("where", {tensor(registers_[load.args[0]], DType::b8), handed, b_.literal(0.0)});
     const auto indices = indices_of(load, registers_);
     Shape spanned(extents_.size(), Dim(1));
     for (std::size_t d = 0; d < spanned.size(); ++d)
@@ -195,16 +201,34 @@ class ElementProgram {
     return type(operand).shape == shape ? operand : b_.one("reshape", {operand}, {{"shape", shape}});
   }
 
-  ValueId in_order(ValueId handed, const std::vector<std::size_t>& loops, const ir::Type& operand) {
-    Shape kept(extents_.size(), Dim(1));
-    for (std::size_t l : loops) kept[l] = extents_[l];
-    std::vector<Dim> order;
-    for (std::size_t l : loops) order.emplace_back(static_cast<std::int64_t>(l));
+  /// The sum over all other loops, with these as its dimensions.
+  ValueId in_order(ValueId handed, const std::vector<std::size_t>& loops) {
+    Shape kept(extents_.size(), Dim(1)), shape;
+    std::vector<std::size_t> order = loops;
+    for (std::size_t l : loops) shape.push_back(kept[l] = extents_[l]);
     for (std::size_t l = 0; l < extents_.size(); ++l)
-      if (std::ranges::find(loops, l) == loops.end()) order.emplace_back(static_cast<std::int64_t>(l));
-    const ValueId summed = sum_to_shape(b_, spread(handed), kept);
-    const ValueId ordered = b_.one("permute", {summed}, {{"dims", order}});
-    return b_.cast(b_.one("reshape", {ordered}, {{"shape", operand.shape}}), operand.dtype);
+      if (std::ranges::find(loops, l) == loops.end()) order.push_back(l);
+    ValueId summed = sum_to_shape(b_, spread(handed), kept);
+    if (!std::ranges::is_sorted(order)) summed = b_.one("permute", {summed}, {{"dims", dims_of(order)}});
+    return type(summed).shape == shape ? summed : b_.one("reshape", {summed}, {{"shape", shape}});
+  }
+
+  /// Indices that are sums over few loops are tables; a card's would be copied to it at every call.
+  std::optional<std::vector<LoadedDimension>> dimensions_of(const Instruction& load, const ir::Type& operand) const {
+    if (load.index_count == 0 || !b_.device().is_host()) return {};
+    return loaded_dimensions(program_, load, extents_, operand.shape);
+  }
+
+  ValueId summed(ValueId handed, const std::vector<LoadedDimension>& dimensions) {
+    std::vector<std::size_t> loops;
+    for (const LoadedDimension& d : dimensions) loops.insert(loops.end(), d.loops.begin(), d.loops.end());
+    ValueId sum = in_order(handed, loops);
+    std::size_t first = loops.size();
+    for (std::size_t d = dimensions.size(); d-- > 0;) {
+      first -= dimensions[d].loops.size();
+      if (dimensions[d].sum) sum = gathered_sum(b_, sum, first, *dimensions[d].sum);
+    }
+    return sum;
   }
 
   ValueId spread(ValueId v) { return type(v).shape == extents_ ? v : b_.one("expand", {v}, {{"size", extents_}}); }
@@ -217,13 +241,6 @@ class ElementProgram {
   std::vector<std::optional<ValueId>> loaded_;  // by register: what was loaded, before a mask
 };
 
-/// Registers that an arithmetic instruction reads.
-std::size_t count_of_operands(Primitive p) {
-  if (p == Primitive::select || p == Primitive::fma) return 3;
-  const Op* op = find_op(op_of(p));
-  return op && op->schema.find(", Tensor ") != std::string::npos ? 2 : 1;
-}
-
 /// Whether the results of a program need its parameter 0.
 bool needs_first_parameter(const ScalarProgram& p) {
   std::vector<bool> needed(p.instructions.size(), false);
@@ -232,7 +249,7 @@ bool needs_first_parameter(const ScalarProgram& p) {
     const Instruction& i = p.instructions[r];
     if (!needed[r] || i.op == Primitive::constant || i.op == Primitive::extent) continue;
     if (i.op == Primitive::parameter && i.payload == 0) return true;
-    for (std::size_t k = 0; i.op != Primitive::parameter && k < count_of_operands(i.op); ++k) needed[i.args[k]] = true;
+    for (std::size_t k = 0; k < arity(i.op); ++k) needed[i.args[k]] = true;
   }
   return false;
 }

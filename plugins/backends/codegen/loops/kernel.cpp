@@ -167,16 +167,6 @@ std::vector<std::int64_t> take_out_starts(Kernel& kernel) {
   return starts;
 }
 
-std::size_t arity(ops::Primitive p) {
-  using P = ops::Primitive;
-  if (p <= P::load) return 0;
-  if (p == P::select || p == P::fma) return 3;
-  if (p == P::neg || p == P::abs || p == P::sign || (p >= P::floor && p <= P::lgamma && p != P::pow && p != P::atan2) || p == P::isnan ||
-      p == P::logical_not || p == P::bitwise_not || p == P::convert || p == P::bit_cast)
-    return 1;
-  return 2;
-}
-
 double cost_of(ops::Primitive primitive, DType dtype) {
   using P = ops::Primitive;
   if (primitive >= P::exp && primitive <= P::lgamma) return primitive == P::pow || primitive == P::lgamma ? 20 : 8;

@@ -118,9 +118,6 @@ std::vector<std::int64_t> take_out_starts(Kernel& kernel);
 /// what TENON_LOGS=kernel_code prints above the code.
 std::string to_text(const Kernel& kernel);
 
-/// The number of operands of an arithmetic primitive.
-std::size_t arity(ops::Primitive p);
-
 /// How many points loops have together, as far as their sizes are known.
 double estimated_points(const IndexAlgebra& algebra, std::span<const Loop> loops);
 
