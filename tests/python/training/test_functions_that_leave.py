@@ -285,3 +285,38 @@ def test_one_that_is_differentiated_once(gradients):
     gradients(lambda x: Once.apply(x * 2) * x, lambda: inputs_of([(3, 4)]))
     with pytest.raises(RuntimeError, match="once_differentiable"):
         second_order(tenon.compile(lambda x: Once.apply(x * 2)), inputs_of([(3, 4)]))
+
+
+class Decaying(Function):
+    """Its gradient adds something, which torch does once to the sum of what comes from everywhere."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * 2 + 0.1 * ctx.saved_tensors[0]
+
+
+class Bounded(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient.clamp(-0.5, 0.5)
+
+
+@pytest.mark.parametrize("function", [Decaying, Bounded])
+def test_one_whose_gradient_is_not_linear_is_not_differentiated_twice(function):
+    def call(x, y):
+        return function.apply(x) * y
+
+    x, y = (torch.randn(3, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    compiled = tenon.compile(call)
+    torch.testing.assert_close(torch.autograd.grad(compiled(x, y).sin().sum(), (x, y)), torch.autograd.grad(call(x, y).sin().sum(), (x, y)))
+    with pytest.raises(RuntimeError, match="not linear in its gradient"):
+        torch.autograd.grad(compiled(x, y).sin().sum(), (x, y), create_graph=True)

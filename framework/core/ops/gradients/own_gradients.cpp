@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
+#include "core/ops/gradients/linear.h"
 #include "core/ops/op.h"
 
 namespace tenon::ops {
@@ -126,6 +127,9 @@ std::vector<ValueId> own_gradients(NodeBuilder& builder, const OwnGradientParts&
   }
   std::vector<ValueId> ends;
   for (ValueId v : parts.gradients) ends.push_back(behind(v));
+  if (again && !are_linear(graph, ends, parts.tangents))
+    throw Exception(error(Code::unsupported, "gradients of gradients through a torch.autograd.Function whose backward is not linear in its gradient (it adds something, or bounds it): torch hands it "
+                                             "the sum of what comes from both, a compiled function each alone; leave the function that applies it to torch (tenon.disable)"));
   copy_behind(graph, ends, values);
   const std::size_t first = parts.results.size();
   std::vector<ValueId> found(2 * (first + ends.size()) + parts.kept.size() + parts.read.size());
