@@ -182,7 +182,7 @@ function(tenon_core_for_plugins)
   add_library(tenon_core STATIC EXCLUDE_FROM_ALL ${sources})
   set_target_properties(tenon_core PROPERTIES
     POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON CXX_EXTENSIONS OFF
-    UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 12)
+    UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
   target_compile_features(tenon_core PUBLIC cxx_std_20)
   target_link_libraries(tenon_core PUBLIC TenonSDK::sdk)
   tenon_use_fmt(tenon_core)

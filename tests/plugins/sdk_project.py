@@ -50,7 +50,6 @@ def write_project(folder: pathlib.Path, sources: dict[str, pathlib.Path]) -> pat
     folder.mkdir()
     lines = ["cmake_minimum_required(VERSION 3.25)", "project(out_of_tree VERSION 9.9 LANGUAGES CXX)",
              "set(CMAKE_POSITION_INDEPENDENT_CODE ON)", "set(CMAKE_CXX_VISIBILITY_PRESET hidden)", "set(CMAKE_UNITY_BUILD ON)",
-             "add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=)",  # so that another run's folder finds the objects in the compiler cache
              "find_package(TenonSDK REQUIRED)", "tenon_core_for_plugins()"]
     for name, source in sources.items():
         shutil.copytree(source, folder / name)

@@ -11,7 +11,7 @@ from sdk_project import FIRST_PARTY, ROOT, exported_symbols, write_project
 pytestmark = pytest.mark.timeout(1200)  # core is compiled once with each compiler
 
 
-def static_libcxx_options() -> list[str] | None:
+def static_libcxx_options(flags: str) -> list[str] | None:
     """Options for the newest clang that has a static libc++; None where there is none."""
     for version in ("19", "18", "17", "16", "15", ""):
         compiler = shutil.which(f"clang++-{version}" if version else "clang++")
@@ -19,13 +19,13 @@ def static_libcxx_options() -> list[str] | None:
             continue
         found = subprocess.run([compiler, "-print-file-name=libc++.a"], capture_output=True, text=True).stdout.strip()
         if "/" in found:
-            return [f"-DCMAKE_CXX_COMPILER={compiler}", "-DCMAKE_CXX_FLAGS=-O1 -stdlib=libc++", "-DCMAKE_MODULE_LINKER_FLAGS=-stdlib=libc++ -static-libstdc++"]
+            return [f"-DCMAKE_CXX_COMPILER={compiler}", f"-DCMAKE_CXX_FLAGS={flags} -stdlib=libc++", "-DCMAKE_MODULE_LINKER_FLAGS=-stdlib=libc++ -static-libstdc++"]
     return None
 
 
 @pytest.fixture(scope="module")
 def with_clang(out_of_tree_with_core, tmp_path_factory):
-    options = static_libcxx_options()
+    options = static_libcxx_options(out_of_tree_with_core.environment["CXXFLAGS"])
     if options is None:
         pytest.skip("no clang with a static libc++")
     project = write_project(tmp_path_factory.mktemp("clang") / "project", {name: FIRST_PARTY[name] for name in ("reference", "canonical", "simplify", "cleanup", "text")})

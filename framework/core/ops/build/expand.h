@@ -40,7 +40,8 @@ std::vector<ir::ValueId> expand_program(NodeBuilder& builder, const ScalarProgra
 /// What a loop index or a load is as a value, given the registers before it.
 using LeafExpansion = std::function<ir::ValueId(const Instruction&, std::span<const ir::ValueId> registers)>;
 
-/// Every register of a program of loop indices and loads as a value: a tensor, or a literal where the program says a number.
+/// Every register of a program of loop indices and loads as a value: a tensor, of `shape` where it is made of numbers alone, or a literal where
+/// the program says a number.
 std::vector<ir::ValueId> expand_registers(NodeBuilder& builder, const ScalarProgram& program, const ir::Shape& shape, const LeafExpansion& leaf);
 
 /// The op of the catalogue whose body is that primitive alone; empty for leaves and loads.

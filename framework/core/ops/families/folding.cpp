@@ -1,6 +1,7 @@
 // Sliding windows taken apart (unfold, im2col) and put together (fold, col2im), and maxima put back where they were.
 #include <algorithm>
 
+#include "core/ops/build/grad_builder.h"
 #include "core/ops/notation/move.h"
 #include "core/ops/notation/reduce.h"
 #include "core/ops/notation/window.h"
@@ -44,6 +45,20 @@ Shape windows_shape(const OpQuery& q) {
   return shape;
 }
 
+/// Each of the two ops is the other's adjoint.
+GradBuilder::Values together(GradBuilder& g) {
+  const Shape& shape = g.type(g.operand()).shape;
+  ir::Attributes attributes = g.query().attributes();
+  attributes.emplace_back("size", std::vector<Dim>(shape.begin() + 2, shape.end()));
+  return {g.one("col2im", {g.gradient()}, std::move(attributes))};
+}
+
+GradBuilder::Values apart(GradBuilder& g) {
+  ir::Attributes attributes = g.query().attributes();
+  std::erase_if(attributes, [](const auto& a) { return a.name == "size"; });
+  return {g.one("im2col", {g.gradient()}, std::move(attributes))};
+}
+
 Op im2col_op(std::vector<Alias> aliases) {
   Op op;
   op.name = "im2col";
@@ -67,6 +82,7 @@ Op im2col_op(std::vector<Alias> aliases) {
       return load_or_zero(s, inside, q.type(0).dtype, index);
     });
   };
+  op.grad = written(together);
   op.samples = [] {
     return std::vector<Sample>{
         {.name = "plane", .operands = {{.shape = {2, 3, 6, 5}}}, .attributes = window_set({2, 3}, {2, 1}, {1, 1}, {1, 1})},
@@ -128,6 +144,7 @@ Op col2im_op(std::vector<Alias> aliases) {
     return infer::one(q, q.type(0).dtype, std::move(result));
   };
   op.loop = fold_loop;
+  op.grad = written(apart);
   op.samples = [] {
     ir::Attributes set = window_set({2, 3}, {2, 1}, {1, 1}, {1, 1});
     set.push_back({"size", std::vector<Dim>{6, 5}});

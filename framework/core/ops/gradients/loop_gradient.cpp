@@ -33,7 +33,7 @@ class ElementProgram {
  public:
   ElementProgram(NodeBuilder& b, std::span<const ValueId> operands, const ScalarProgram& program, Shape extents)
       : b_(b), operands_(operands.begin(), operands.end()), program_(program), extents_(std::move(extents)), loaded_(program.instructions.size()) {
-    registers_ = expand_registers(b_, program_, extents_, [this](const Instruction& i, std::span<const ValueId> before) { return leaf(i, before); });
+    registers_ = expand_registers(b_, program_, Shape(extents_.size(), Dim(1)), [this](const Instruction& i, std::span<const ValueId> before) { return leaf(i, before); });
   }
 
   /// A register as a tensor.
@@ -101,12 +101,13 @@ class ElementProgram {
     return value;
   }
 
-  /// The index of a load in each dimension; 0 where its mask is false.
+  /// The index of a load in each dimension; 0 where its mask is false and it may be out of range.
   std::vector<ValueId> indices_of(const Instruction& i, std::span<const ValueId> registers) {
     std::vector<ValueId> indices;
     for (std::uint32_t k = 0; k < i.index_count; ++k) {
-      ValueId index = tensor(registers[program_.indices[i.first_index + k]], DType::i64);
-      if (i.masked) index = b_.one("where", {tensor(registers[i.args[0]], DType::b8), index, b_.literal(Dim(0))});
+      const std::uint32_t place = program_.indices[i.first_index + k];
+      ValueId index = tensor(registers[place], DType::i64);
+      if (i.masked && !runs_over(program_.instructions[place], type(operands_[i.payload]).shape[k])) index = b_.one("where", {tensor(registers[i.args[0]], DType::b8), index, b_.literal(Dim(0))});
       indices.push_back(index);
     }
     return indices;
@@ -171,14 +172,16 @@ class ElementProgram {
     return b_.one("index_put", std::move(operands), {{"accumulate", true}, {"dims", all_dims(indices.size())}});
   }
 
+  /// Whether an index is a loop over all of a dimension.
+  bool runs_over(const Instruction& index, const Dim& size) const { return index.op == Primitive::loop_index && extents_[index.payload] == size; }
+
   /// The loop that is the index of each dimension, where a load's indices are loops, each at most once, that run over all of a dimension.
   std::optional<std::vector<std::size_t>> loops_of(const Instruction& load) {
     std::vector<std::size_t> loops;
     if (load.masked || load.index_count == 0) return {};
     for (std::uint32_t k = 0; k < load.index_count; ++k) {
       const Instruction& index = program_.instructions[program_.indices[load.first_index + k]];
-      if (index.op != Primitive::loop_index || std::ranges::find(loops, index.payload) != loops.end()) return {};
-      if (!(extents_[index.payload] == type(operands_[load.payload]).shape[k])) return {};
+      if (!runs_over(index, type(operands_[load.payload]).shape[k]) || std::ranges::find(loops, index.payload) != loops.end()) return {};
       loops.push_back(index.payload);
     }
     return loops;

@@ -117,6 +117,18 @@ Dim Draft::place_in(const Register& reg, const Dim& size, std::size_t dim) {
   return Dim::symbol(value_symbol(inside ? reg.op : operations_.checked(reg.op, size, dim, kNoOp)));
 }
 
+/// The loop that a place along a dimension hangs on, where it alone decides it and each of its iterations has another place.
+std::optional<SymbolId> Draft::only_loop_of(const Dim& place) const {
+  for (const Loop& l : outer_) {
+    const auto along = split_affine(place, l.variable);
+    if (!along || !along->coefficient.is_constant() || along->coefficient == Dim(0)) continue;
+    bool alone = true;
+    along->rest.for_each_symbol([&](SymbolId s) { alone = alone && is_graph_symbol(s); });
+    if (alone) return l.variable;
+  }
+  return {};
+}
+
 void Draft::add_scatter(const ops::ScatterBody& body, NodeId node) {
   const ir::Node& n = context_->graph.node(node);
   const ir::Type& type = context_->graph.type(n.results[0]);
@@ -126,7 +138,11 @@ void Draft::add_scatter(const ops::ScatterBody& body, NodeId node) {
   const auto& results = body.target.results;
   Dim offset(0);
   const auto strides = ir::row_major_strides(type.shape);
-  for (std::size_t d = 0; d + 1 < results.size(); ++d) offset = offset + place_in(target.registers[results[d]], type.shape[d], d) * strides[d];
+  for (std::size_t d = 0; d + 1 < results.size(); ++d) {
+    const Dim place = place_in(target.registers[results[d]], type.shape[d], d);
+    if (const auto loop = only_loop_of(place)) scatter_apart_.push_back(*loop);
+    offset = offset + place * strides[d];
+  }
   const OpId value = op_of(target.registers[results.back()]);
   std::vector<Register> parameters{{{}, operations_.old_value(compute_type(type.dtype))}, {{}, value}};
   Frame frame{body.combine, {}, {}, kNoOp, {}};
@@ -226,6 +242,7 @@ Draft::Register Draft::arithmetic(Frame& frame, const Instruction& i) {
     if (auto folded = on_indices(i, *argument(0).dim, count > 1 ? *argument(1).dim : Dim(0))) return *folded;
   OpId args[3] = {kNoOp, kNoOp, kNoOp};
   for (std::size_t k = 0; k < count; ++k) args[k] = op_of(argument(k));
+  if (i.op == P::lt && operations_.is_false(args[1]) && never_negative(operations_, context_->algebra, args[0])) return {{}, operations_.truth(false)};  // an index that does not wrap around
   return {{}, operations_.primitive(i.op, i.dtype, args[0], args[1], args[2])};
 }
 
@@ -380,6 +397,7 @@ Kernel Draft::finish(const std::vector<bool>& stored) {
   };
   if (scatter_store_) {
     kernel.scatter = true;
+    kernel.apart = scatter_apart_;
     kernel.buffers[scatter_store_->buffer].written = true;
     kernel.stages.push_back({StageKind::row, {}, {*scatter_store_}});
     return kernel;

@@ -157,6 +157,7 @@ class Draft {
   std::optional<Register> on_indices(const ops::Instruction& i, const Dim& a, const Dim& b);
   Register load(Frame& frame, const ops::Instruction& instruction);
   Dim place_in(const Register& reg, const Dim& size, std::size_t dim);
+  std::optional<SymbolId> only_loop_of(const Dim& place) const;
   OpId op_of(Register& reg);
   OpId memory_load(ValueId value, std::span<const Dim> index, OpId mask, OpId otherwise);
   OpId conjunction(OpId a, OpId b);
@@ -174,6 +175,7 @@ class Draft {
   std::vector<Expansion> expansions_;
   std::unordered_multimap<std::size_t, std::uint32_t> expansions_by_hash_;
   std::optional<Store> scatter_store_;
+  std::vector<SymbolId> scatter_apart_;
 };
 
 }  // namespace tenon::codegen

@@ -120,4 +120,8 @@ bool always_inside(const OperationList& operations, const IndexAlgebra& algebra,
   return range.is_below(value, size) && range.is_not_negative(value);
 }
 
+bool never_negative(const OperationList& operations, const IndexAlgebra& algebra, OpId value) {
+  return ValueRange(operations, algebra).is_not_negative(value);
+}
+
 }  // namespace tenon::codegen

@@ -7,5 +7,7 @@ namespace tenon::codegen {
 
 /// True when the value, an i64, is in [0, size) whatever the kernel reads: places that resampling rounds and clamps need no check.
 bool always_inside(const OperationList& operations, const IndexAlgebra& algebra, OpId value, const Dim& size);
+/// True when the value is 0 or more, or NaN, whatever the kernel reads.
+bool never_negative(const OperationList& operations, const IndexAlgebra& algebra, OpId value);
 
 }  // namespace tenon::codegen

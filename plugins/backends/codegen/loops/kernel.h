@@ -93,6 +93,7 @@ struct Kernel {
   std::vector<Stage> stages;
   std::vector<Buffer> buffers;
   bool scatter = false;  // points run in order, one after the other; stores go to their computed targets
+  std::vector<SymbolId> apart;  // of a scatter: loops of which no two iterations write to one element, so that they may run in any order
   std::shared_ptr<const Schedule> schedule;  // null until a machine has made one; copies of the kernel share it
 };
 

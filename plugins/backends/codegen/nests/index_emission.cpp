@@ -32,7 +32,7 @@ std::size_t NestEmitter::depth_of(OpId id) {
   const Operation& op = kernel_.operations[id];
   std::size_t deepest = depth_of(op.offset);
   if (op.kind == OperationKind::reduced) deepest = row_depth_;
-  if (op.kind == OperationKind::old_value) deepest = depth();
+  if (op.kind == OperationKind::old_value) deepest = std::max(row_depth_ + kernel_.inner.size(), depth());
   for (OpId a : op.args)
     if (a != kNoOp) deepest = std::max(deepest, depth_of(a));
   return op_depth_[id] = deepest;

@@ -7,7 +7,8 @@ namespace tenon::llvm_backend {
 using namespace codegen;
 
 std::string CpuSchedule::title(const Kernel& kernel) const {
-  const char* kind = in_runs ? "scatter kernel in runs" : kernel.scatter ? "scatter kernel" : lanes_inside ? "kernel with lanes inside" : tiled ? "tiled kernel" : "kernel";
+  if (kernel.scatter) return !in_runs ? "scatter kernel" : lanes_inside ? "scatter kernel with runs inside" : "scatter kernel in runs";
+  const char* kind = lanes_inside ? "kernel with lanes inside" : tiled ? "tiled kernel" : "kernel";
   return one_block ? fmt::format("one block of {}, {}", one_block, kind) : kind;
 }
 
@@ -27,7 +28,7 @@ void run_in_one_block(Kernel& kernel, std::int64_t size) {
   kernel.schedule = std::move(schedule);
 }
 
-std::int64_t block_size(const Kernel& kernel) { return schedule_of(kernel).tiled ? 16 : kernel.inner.empty() ? 4096 : 64; }
+std::int64_t block_size(const Kernel& kernel) { return schedule_of(kernel).tiled ? 16 : kernel.inner.empty() ? 4096 : kInnerBlock; }
 
 Dim unit_count(const Kernel& kernel) {
   const CpuSchedule& schedule = schedule_of(kernel);
@@ -39,6 +40,8 @@ Dim unit_count(const Kernel& kernel) {
     const Dim block(blocked ? block_size(kernel) : tile_row ? kTileRows : 1);
     count = count * floor_div(kernel.outer[i].extent + block - Dim(1), block);
   }
+  if (kernel.scatter)  // without inner points there is nothing to check either
+    for (const Loop& l : kernel.inner) count = count * min(Dim(1), l.extent);
   return count;
 }
 

@@ -9,7 +9,7 @@ namespace tenon::llvm_backend {
 
 struct CpuSchedule final : codegen::Schedule {
   bool lanes_inside = false;   // lanes run over the last inner loop; else over the last outer one
-  bool in_runs = false;        // of a scatter: lanes run over the last outer loop, along which targets are neighbours; else it is one lane wide
+  bool in_runs = false;        // of a scatter: targets are neighbours along the lanes; else it is one lane wide
   bool tiled = false;          // some memory is contiguous along the loop before the lanes: units are tiles of both loops
   std::int64_t one_block = 0;  // the last outer loop is never longer: a unit is all of it. 0: units are blocks of it
 
@@ -27,6 +27,8 @@ const CpuSchedule& schedule_of(const codegen::Kernel& kernel);
 /// Gives the kernel a schedule of which all is as it is simplest but for the size of its one block.
 void run_in_one_block(codegen::Kernel& kernel, std::int64_t size);
 
+/// So many where loops run inside of the lanes.
+inline constexpr std::int64_t kInnerBlock = 64;
 /// Iterations of the last outer loop that are handed to a thread together, when lanes run over it.
 std::int64_t block_size(const codegen::Kernel& kernel);
 /// Iterations of the loop before it that make a tile with them.

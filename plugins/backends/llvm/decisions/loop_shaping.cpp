@@ -112,14 +112,38 @@ bool scatters_in_runs(const Kernel& kernel, const IndexAlgebra& algebra, unsigne
   return fixed;
 }
 
+/// Of a scatter, the loops that tell targets apart become the outer ones, which threads share, as many from the first on as give them enough to do;
+/// the others run inside of them in order.
+void order_scatter(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes, CpuSchedule& schedule) {
+  constexpr double kEnoughUnits = 64;
+  const std::int64_t columns = 2 * kInnerBlock;  // so many that threads may share the loop of the lanes
+  if (kernel.outer.empty()) return;
+  schedule.in_runs = scatters_in_runs(kernel, algebra, lanes);
+  const SymbolId last = kernel.outer.back().variable;
+  double units = 1;
+  const auto goes_outside = [&](const Loop& l) {
+    if (std::ranges::find(kernel.apart, l.variable) == kernel.apart.end() || units >= kEnoughUnits) return false;
+    const double iterations = algebra.estimate(l.extent);
+    if (schedule.in_runs && l.variable == last && iterations < static_cast<double>(columns)) return false;
+    units *= iterations;
+    return true;
+  };
+  std::vector<Loop> outer;
+  for (const Loop& l : kernel.outer) (goes_outside(l) ? outer : kernel.inner).push_back(l);
+  kernel.outer = std::move(outer);
+  merge_contiguous(kernel, kernel.inner, algebra);
+  merge_contiguous(kernel, kernel.outer, algebra);
+  schedule.lanes_inside = schedule.in_runs && !kernel.inner.empty() && kernel.inner.back().variable == last;
+  if (!kernel.inner.empty()) kernel.stages.back().kind = StageKind::map;
+}
+
 }  // namespace
 
 void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
   auto made = std::make_shared<CpuSchedule>();
   CpuSchedule& schedule = *made;
   kernel.schedule = std::move(made);
-  schedule.in_runs = kernel.scatter && scatters_in_runs(kernel, algebra, lanes);
-  if (kernel.scatter) return;
+  if (kernel.scatter) return order_scatter(kernel, algebra, lanes, schedule);
   order_by_store(kernel, kernel.outer);
   const bool shares = share_work(kernel, algebra, lanes);
   merge_contiguous(kernel, kernel.inner, algebra);

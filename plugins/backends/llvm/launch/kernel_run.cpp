@@ -52,7 +52,7 @@ CompiledKernel compiled(const codegen::Kernel& kernel, std::shared_ptr<const Ker
   std::vector<ir::Dim> rows;
   for (const codegen::Buffer& b : kernel.buffers)
     if (b.row) rows.push_back(b.bytes);
-  return {std::move(code), unit_count(kernel), points_per_unit(kernel), work_of_point(kernel), runs, std::move(places), kernel.scatter, {}, std::move(rows)};
+  return {std::move(code), unit_count(kernel), points_per_unit(kernel), work_of_point(kernel), runs, std::move(places), {}, std::move(rows)};
 }
 
 void check(const IndexFault& fault) {
@@ -96,7 +96,7 @@ void run(const HostServices& host, const CompiledKernel& kernel, const Call& cal
     }
   };
   const std::int64_t all = units * static_cast<std::int64_t>(kernel.runs);
-  if (kernel.ordered || all == 1 || work * static_cast<double>(all) < kSerialWork) {
+  if (all == 1 || work * static_cast<double>(all) < kSerialWork) {
     part(0, all);
   } else {
     host.parallel_for(0, all, std::max<std::int64_t>(1, static_cast<std::int64_t>(kGrainWork / work)), part);

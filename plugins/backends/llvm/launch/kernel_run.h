@@ -27,7 +27,6 @@ struct CompiledKernel {
   double work = 1;
   std::size_t runs = 1;  // over other buffers, in one launch
   std::vector<Place> buffers;  // run by run
-  bool ordered = false;
   std::vector<std::int64_t> sizes;  // what its code takes for symbols; empty: those of the call
   std::vector<ir::Dim> rows;  // bytes of each buffer that is a row of the thread's own
 };

@@ -211,7 +211,7 @@ void KernelEmitter::row_stage(const Stage& stage) {
 
 void KernelEmitter::map_stage(const Stage& stage) {
   auto body = [&] { row_stage(stage); };
-  const std::size_t loops = inner_loops_of(kernel_.inner, stage.stores[0]);
+  const std::size_t loops = kernel_.scatter ? kernel_.inner.size() : inner_loops_of(kernel_.inner, stage.stores[0]);
   if (!schedule_.lanes_inside || loops < kernel_.inner.size()) return for_inner(0, loops, body);
   for_inner(0, kernel_.inner.size() - 1, [&] { over_lanes(wide_lanes(&stage), ir_.getInt64(0), scalar(kernel_.inner.back().extent), body); });
 }

@@ -57,6 +57,7 @@ class KernelEmitter final : private NestEmitter {
   bool is_clamped(const Dim& index);
   llvm::Value* clamped_elements(std::uint64_t buffer, const Dim& rest, const Dim& index, llvm::Value* mask);
   bool streams_to(const Store& store);
+  void report_fault(const Operation& check, llvm::Value* inside, const Lanes& index, llvm::Value* size);
   llvm::Value* element_address(std::uint64_t buffer, const Dim& offset);
   llvm::Value* has_target(std::uint64_t buffer);
   llvm::Value* somewhere_readable();

@@ -260,24 +260,26 @@ Lanes KernelEmitter::checked(const Operation& op) {
     inside = ir_.CreateOr(both.value, ir_.CreateNot(mask.value));
   }
   const Lanes wide = inside->getType()->isVectorTy() ? b_.widen(index) : index;
-  Value* zero = llvm::Constant::getNullValue(wide.value->getType());
-  Value* bad = ir_.CreateSelect(inside, zero, wide.value);
-  Value* worst = wide.varying ? ir_.CreateIntMaxReduce(bad, false) : bad;
   Value* all_inside = wide.varying ? ir_.CreateAndReduce(inside) : inside;
+  const auto in_range = [&] {
+    Value* known = ir_.CreateICmpULT(wide.value, wide.varying ? b_.splat(size) : size);
+    return ir_.CreateSelect(known, wide.value, llvm::Constant::getNullValue(wide.value->getType()));
+  };
+  Value* result = either(all_inside, [&] { return op.masked ? in_range() : wide.value; }, [&] {
+    report_fault(op, inside, wide, size);
+    return in_range();
+  });
+  return {result, DType::i64, wide.varying};
+}
+
+void KernelEmitter::report_fault(const Operation& check, Value* inside, const Lanes& index, Value* size) {
+  Value* bad = ir_.CreateSelect(inside, llvm::Constant::getNullValue(index.value->getType()), index.value);
   auto* record = llvm::StructType::get(ir_.getInt32Ty(), ir_.getInt32Ty(), ir_.getInt64Ty(), ir_.getInt64Ty());
-  Scope& entry = scopes_[0];
-  constexpr std::uint32_t kScratch = 0xffff0000u;
-  if (!entry.symbols.contains(kScratch)) {
-    AtScope at(ir_, entry);
-    entry.symbols[kScratch] = ir_.CreateAlloca(record);
-  }
-  Value* to = ir_.CreateSelect(all_inside, entry.symbols[kScratch], function_->getArg(4));
+  Value* to = function_->getArg(4);
   ir_.CreateStore(ir_.getInt32(1), ir_.CreateStructGEP(record, to, 0));
-  ir_.CreateStore(ir_.getInt32(static_cast<std::uint32_t>(op.payload)), ir_.CreateStructGEP(record, to, 1));
-  ir_.CreateStore(worst, ir_.CreateStructGEP(record, to, 2));
+  ir_.CreateStore(ir_.getInt32(static_cast<std::uint32_t>(check.payload)), ir_.CreateStructGEP(record, to, 1));
+  ir_.CreateStore(index.varying ? ir_.CreateIntMaxReduce(bad, false) : bad, ir_.CreateStructGEP(record, to, 2));
   ir_.CreateStore(size, ir_.CreateStructGEP(record, to, 3));
-  Value* in_range = ir_.CreateICmpULT(wide.value, wide.varying ? b_.splat(size) : size);
-  return {ir_.CreateSelect(in_range, wide.value, zero), DType::i64, wide.varying};
 }
 
 /// True where a large output is written whole cache lines at a time: lanes start at multiples of a line in every row.

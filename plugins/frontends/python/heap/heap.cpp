@@ -16,7 +16,7 @@
 namespace tenon::python {
 namespace {
 
-constexpr int kDeepest = 8;  // levels of nesting that `expose` follows
+constexpr int kDeepestExposed = 8;  // levels of nesting that `expose` follows
 
 bool is_key_by_value(const TypeTraits& traits) { return traits.atom || traits.identity; }
 
@@ -368,7 +368,7 @@ void Heap::expose(PyObject* object, int depth) {
   }
   if (source && !exposed_.insert(object).second) return;  // one without a source may get one, and is read again then
   if (source) expose_known(object, source, traits);
-  if (depth >= kDeepest) throw GraphBreak("containers nested too deeply for C code to read them under guard");
+  if (depth >= kDeepestExposed) throw GraphBreak("containers nested too deeply for C code to read them under guard");
   switch (traits.container) {
     case Container::dict: {
       Py_ssize_t position = 0;
