@@ -16,4 +16,6 @@ assert tenon.stats()["eager_fallbacks"] == 0
 
 names = {"llvm", "reference", "printer"}
 assert names <= set(tenon.backends()), tenon.backends()
+loaded = {line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines() if "libtbb" in line}
+assert loaded and all(pathlib.Path(path).is_relative_to(sys.prefix) for path in loaded), f"TBB is not the wheel's own: {loaded}"
 print("the wheel works:", ", ".join(sorted(tenon.backends())))

@@ -56,8 +56,7 @@ class ElementProgram {
     for (std::size_t k = 0; k < loads.size(); ++k) {
       const Instruction& load = program_.instructions[loads[k]];
       std::optional<ValueId>& sum = gradients[load.payload];
-      const ValueId part = returned(load, handed[k]);
-      sum = sum ? b_.one("add", {*sum, part}) : part;
+      sum = with_returned(sum, load, handed[k]);
     }
   }
 
@@ -152,12 +151,14 @@ class ElementProgram {
     return p;
   }
 
-  /// The gradient that a load's operand gets from what the load was handed at each point.
-  ValueId returned(const Instruction& load, ValueId handed) {
+  /// The gradient of a load's operand with what the operand gets from what the load was handed at each point.
+  ValueId with_returned(std::optional<ValueId> sum, const Instruction& load, ValueId handed) {
     const ir::Type operand = type(operands_[load.payload]);
-    if (is_empty(operand.shape)) return b_.one("full", {b_.literal(0.0)}, {{"dtype", operand.dtype}, {"size", operand.shape}});
-    if (const auto order = loops_of(load)) return b_.cast(in_order(handed, *order), operand.dtype);
-    if (const auto dimensions = dimensions_of(load, operand)) return b_.cast(summed(handed, *dimensions), operand.dtype);
+    const auto and_sum = [&](ValueId part) { return sum ? b_.one("add", {*sum, part}) : part; };
+    const auto zeros = [&] { return b_.one("full", {b_.literal(0.0)}, {{"dtype", operand.dtype}, {"size", operand.shape}}); };
+    if (is_empty(operand.shape)) return sum ? *sum : zeros();
+    if (const auto order = loops_of(load)) return and_sum(b_.cast(in_order(handed, *order), operand.dtype));
+    if (const auto dimensions = dimensions_of(load, operand)) return and_sum(b_.cast(summed(handed, *dimensions), operand.dtype));
     if (is_one_leaf(load)) handed = b_.one("where", {tensor(registers_[load.args[0]], DType::b8), handed, b_.literal(0.0)});
     const auto indices = indices_of(load, registers_);
     Shape spanned(extents_.size(), Dim(1));
@@ -165,9 +166,8 @@ class ElementProgram {
       for (ValueId index : indices)
         if (type(index).shape[d] == extents_[d]) spanned[d] = extents_[d];
     const ValueId values = b_.cast(sum_to_shape(b_, spread(handed), spanned), operand.dtype);
-    const ValueId zeros = b_.one("full", {b_.literal(0.0)}, {{"dtype", operand.dtype}, {"size", operand.shape}});
-    if (indices.empty()) return b_.one("reshape", {values}, {{"shape", operand.shape}});
-    std::vector<ValueId> operands{zeros, values};
+    if (indices.empty()) return and_sum(b_.one("reshape", {values}, {{"shape", operand.shape}}));
+    std::vector<ValueId> operands{sum ? *sum : zeros(), values};
     operands.insert(operands.end(), indices.begin(), indices.end());
     return b_.one("index_put", std::move(operands), {{"accumulate", true}, {"dims", all_dims(indices.size())}});
   }

@@ -102,7 +102,7 @@ class SegmentBody final : public NodeBody {
     const ir::ValueId value = k < inputs ? graph.inputs()[made.part.kept_inputs[k]] : graph.outputs()[made.part.kept_outputs[k - inputs]].value;
     std::string shape;
     for (const ir::Dim& d : graph.type(value).shape) shape += fmt::format("{}{}", shape.empty() ? "" : ", ", d.is_constant() ? d.constant() : d.evaluate(symbols));
-    const char* hint = is_anomaly_mode_on() ? "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed in "
+    const char* hint = torch_library()->is_anomaly_mode_on() ? "Hint: the backtrace further above shows the operation that failed to compute its gradient. The variable in question was changed in "
                                               "there or anywhere later. Good luck!"
                                             : "Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
                                               "torch.autograd.set_detect_anomaly(True, check_nan=False).";

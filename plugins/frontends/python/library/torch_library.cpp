@@ -92,6 +92,7 @@ void find_functions(TorchLibrary& torch) {
   find_symbol(context, "_ZN2at13globalContextEv");
   torch.context = context ? context() : nullptr;
   find_symbol(torch.deterministic, "_ZNK2at7Context23deterministicAlgorithmsEv");
+  torch.anomaly_on = static_cast<const bool*>(torch_symbol("_ZN5torch8autograd11AnomalyMode8_enabledE"));
   if (dispatch_keys_of_this_thread()) torch.dispatch_keys_of_thread = dispatch_keys_of_this_thread;
   TorchState::autocast_of_cpu = autocast_bit(torch, kCpu);
   TorchState::autocast_of_cuda = torch_symbol("aoti_torch_get_current_cuda_stream") ? autocast_bit(torch, kCuda) : 0;  // a torch without CUDA has none

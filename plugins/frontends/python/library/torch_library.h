@@ -50,7 +50,9 @@ struct TorchLibrary {
   void (*set_autocast)(std::int8_t device, bool enabled) = nullptr;  // likewise
   const void* context = nullptr;                                     // at::globalContext()
   bool (*deterministic)(const void* context) = nullptr;              // whether the program asks for deterministic algorithms
+  const bool* anomaly_on = nullptr;                                  // whether the engine looks for anomalies
 
+  bool is_anomaly_mode_on() const { return anomaly_on && *anomaly_on; }
   bool is_tensor(PyObject* object) const { return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(tensor.get())); }
   std::optional<DType> dtype_of(PyObject* torch_dtype) const;
   std::optional<DType> dtype_of_scalar_type(std::uint8_t number) const;

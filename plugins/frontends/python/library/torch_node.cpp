@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "python/compat/object_layout.h"
+#include "python/library/torch_library.h"
 #include "python/library/torch_node_layout.h"
 #include "python/objects/gil.h"
 #include "python/objects/graph_break.h"
@@ -135,7 +136,7 @@ Node* new_node(std::unique_ptr<NodeBody> body, std::vector<TorchEdge>& edges) {
   thread_local const std::uint64_t thread = functions.thread_id();
   node->sequence = functions.next_sequence();
   node->thread = thread;
-  if (*functions.anomaly_on) {
+  if (torch_library()->is_anomaly_mode_on()) {
     constexpr std::size_t kStoreStack = 2;
     call_slot(functions.anomaly_metadata(node), kStoreStack);
     functions.assign_parent(node);
@@ -271,6 +272,5 @@ bool are_kept_tensors_hooked() {
 }
 
 const char* twice_text() { return *functions.twice; }
-bool is_anomaly_mode_on() { return *functions.anomaly_on; }
 
 }  // namespace tenon::python

@@ -72,7 +72,6 @@ TorchRef native_node(std::unique_ptr<NodeBody> body, std::vector<TorchEdge> edge
 bool are_kept_tensors_hooked();
 /// What torch says of a second backward.
 const char* twice_text();
-bool is_anomaly_mode_on();
 
 /// Whether this torch's nodes have the layout that is known, and why not. Looked at once. The GIL must be held; not before torch has been found.
 struct NodeTier {

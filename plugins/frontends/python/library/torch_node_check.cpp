@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "python/library/torch_library.h"
 #include "python/library/torch_node_layout.h"
 #include "python/objects/graph_break.h"
 #include "python/objects/imported.h"
@@ -34,11 +35,11 @@ bool find_functions(std::string& missing) {
   find(f.saved_hooks, "_ZN2at23SavedTensorDefaultHooks13get_tls_stateEv");
   find(f.register_type, "_ZN5torch8autograd19registerCppFunctionERKSt9type_infoP11_typeobject");
   find(f.make_type, "_ZN5torch8autograd25_initFunctionPyTypeObjectER11_typeobjectPKcP11PyGetSetDefP11PyMethodDef");
-  find(f.anomaly_on, "_ZN5torch8autograd11AnomalyMode8_enabledE");
   find(f.twice, "_ZN5torch8autograd18ERR_BACKWARD_TWICEE");
   find(f.node_slots, "_ZTVN5torch8autograd4NodeE");
   find(f.node_type, "_ZTIN5torch8autograd4NodeE");
   find(f.undefined, "_ZN3c1019UndefinedTensorImpl10_singletonE");
+  if (!torch_library()->anomaly_on && missing.empty()) missing = "whether anomaly mode is on";
   return missing.empty();
 }
 

@@ -92,7 +92,6 @@ struct Functions {
   char* (*saved_hooks)();
   void (*register_type)(const std::type_info&, PyTypeObject*);
   PyTypeObject* (*make_type)(PyTypeObject&, const char*, PyGetSetDef*, PyMethodDef*);
-  const bool* anomaly_on;
   const char* const* twice;
   void** node_slots;  // vtable of Node
   std::type_info* node_type;

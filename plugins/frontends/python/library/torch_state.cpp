@@ -40,6 +40,7 @@ std::optional<TorchState> state_through_python(const TorchLibrary& torch) {
   };
   if (ask("is_grad_enabled")) state.autograd |= 1;
   if (ask("is_inference_mode_enabled")) state.autograd |= 2;
+  state.anomaly = ask("is_anomaly_enabled");
   if (ask("is_autocast_cpu_enabled") || kernels_are_replaced(torch)) return std::nullopt;
   return state;
 }
@@ -61,6 +62,7 @@ std::optional<TorchState> torch_state() noexcept {
   state.autocast_dtype = torch->autocast_dtype ? torch->autocast_dtype(0) : 0;
   state.autocast_dtype_of_cuda = TorchState::autocast_of_cuda ? torch->autocast_dtype(1) : 0;
   state.deterministic = torch->context && torch->deterministic && torch->deterministic(torch->context);
+  state.anomaly = torch->is_anomaly_mode_on();
   return state;
 }
 

@@ -15,6 +15,7 @@ struct TorchState {
   std::int8_t autocast_dtype = 0;            // of the CPU, whether autocast is on or not
   std::int8_t autocast_dtype_of_cuda = 0;    // likewise
   bool deterministic = false;                // torch.use_deterministic_algorithms
+  bool anomaly = false;                      // torch.autograd.detect_anomaly
   friend bool operator==(const TorchState&, const TorchState&) = default;
 
   bool grad_enabled() const { return (autograd & 1) != 0; }

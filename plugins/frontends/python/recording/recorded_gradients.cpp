@@ -211,6 +211,7 @@ Ref RecordedGradients::wrap(ir::ValueId gradient, const Wanted& wanted, bool tra
 Recorder::Walked RecordedGradients::walk(const Recorder::GradientWalk& walk, GuardSet& guards) {
   if (!history_.wanted()) throw GraphBreak("gradients are computed", kGradHint);
   if (core_.in_branch()) throw GraphBreak("gradients are computed in a branch of a control op");
+  if (core_.state.anomaly) throw GraphBreak("gradients are computed in anomaly mode, which looks at each node of torch's autograd graph");
   any_ = true;
   spent_.nodes.merge(walked_.nodes);
   spent_.functions.merge(walked_.functions);
