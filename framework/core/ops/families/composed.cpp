@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/ops/notation/formula.h"
+#include "core/ops/notation/window.h"
 
 namespace tenon::ops {
 namespace {
@@ -324,6 +325,41 @@ Values vander(ForeignArguments& a) {
   return a.call("cat", columns, {{"dim", Dim(static_cast<std::int64_t>(shape.size()) - 1)}});
 }
 
+// ---- affine grids
+
+/// The coordinates of the elements of one dimension, from -1 to 1: of the corners, or of the elements' middles.
+ir::ValueId coordinates(NodeBuilder& b, const Dim& count, DType dtype, bool corners) {
+  if (count == Dim(1)) return b.one("full", {b.literal(0.0)}, {{"dtype", dtype}, {"size", Shape{Dim(1)}}});
+  const ir::ValueId line = b.one("linspace", {}, {{"dtype", dtype}, {"end", 1.0}, {"start", -1.0}, {"steps", count}});
+  return corners ? line : b.one("div", {b.one("mul", {line, b.literal(count - Dim(1))}), b.literal(count)});
+}
+
+/// torch.affine_grid_generator, as ATen's AffineGridGenerator.cpp: a column a coordinate, the last dimension's first, and one of ones, times `theta`.
+Values affine_grid(ForeignArguments& a) {
+  NodeBuilder& b = a.builder();
+  const ir::ValueId theta = a.value("theta");
+  const Shape shape = a.type(theta).shape;
+  const DType t = a.type(theta).dtype;
+  if (shape.size() != 3 || !is_float(t) || !shape[1].is_constant()) throw Exception(Code::unsupported, "affine grids of other matrices than one a picture");
+  const auto rank = static_cast<std::size_t>(shape[1].constant());
+  const std::vector<Dim> size = per_dim(a, "size", rank + 2, {});
+  Shape places(size.begin() + 2, size.end());
+  std::vector<ir::ValueId> columns;
+  for (std::size_t k = rank; k-- > 0;) {
+    if (!places[k].is_constant() || places[k].constant() < 1 || (places[k] == Dim(1) && size_of(t) < 4)) throw Exception(Code::unsupported, "affine grids of sizes that are not known, or of one half");
+    Shape along(rank, Dim(1));
+    along[k] = places[k];
+    columns.push_back(b.one("expand", {reshape_to(b, coordinates(b, places[k], t, a.flag("align_corners")), along)}, {{"size", places}}));
+  }
+  columns.push_back(b.one("full", {b.literal(1.0)}, {{"dtype", t}, {"size", places}}));
+  const ir::ValueId flat = reshape_to(b, a.one("stack", columns, {{"dim", Dim(static_cast<std::int64_t>(rank))}}), {Dim(1), ir::product(places), Dim(static_cast<std::int64_t>(rank) + 1)});
+  const ir::ValueId base = b.one("expand", {flat}, {{"size", Shape{size[0], ir::product(places), Dim(static_cast<std::int64_t>(rank) + 1)}}});
+  const ir::ValueId moved = a.one("bmm", {base, b.one("permute", {theta}, {{"dims", std::vector<Dim>{Dim(0), Dim(2), Dim(1)}}})});
+  places.insert(places.begin(), size[0]);
+  places.push_back(shape[1]);
+  return {reshape_to(b, moved, places)};
+}
+
 }  // namespace
 
 std::vector<Alias> composed_names() {
@@ -347,6 +383,7 @@ std::vector<Alias> composed_names() {
          names({"torch.channel_shuffle", "torch.native_channel_shuffle"}, "(self, groups)", channel_shuffle) +
          names({"torch.fft.fftshift"}, "(self, dim=None)", half_roll(false)) +
          names({"torch.fft.ifftshift"}, "(self, dim=None)", half_roll(true)) +
+         names({"torch.affine_grid_generator"}, "(theta, size, align_corners)", affine_grid) +
          torch_names("trace", "(self)", trace) +
          names({"torch.one_hot"}, "(self, num_classes=-1)", one_hot) +
          names({"torch.linalg.vander"}, "(x -> self, *, N=None)", vander) +
