@@ -352,8 +352,9 @@ Values affine_grid(ForeignArguments& a) {
     columns.push_back(b.one("expand", {reshape_to(b, coordinates(b, places[k], t, a.flag("align_corners")), along)}, {{"size", places}}));
   }
   columns.push_back(b.one("full", {b.literal(1.0)}, {{"dtype", t}, {"size", places}}));
-  const ir::ValueId flat = reshape_to(b, a.one("stack", columns, {{"dim", Dim(static_cast<std::int64_t>(rank))}}), {Dim(1), ir::product(places), Dim(static_cast<std::int64_t>(rank) + 1)});
-  const ir::ValueId base = b.one("expand", {flat}, {{"size", Shape{size[0], ir::product(places), Dim(static_cast<std::int64_t>(rank) + 1)}}});
+  const Dim count = ir::product(places), width = shape[1] + Dim(1);
+  const ir::ValueId flat = reshape_to(b, a.one("stack", columns, {{"dim", shape[1]}}), {Dim(1), count, width});
+  const ir::ValueId base = b.one("expand", {flat}, {{"size", Shape{size[0], count, width}}});
   const ir::ValueId moved = a.one("bmm", {base, b.one("permute", {theta}, {{"dims", std::vector<Dim>{Dim(0), Dim(2), Dim(1)}}})});
   places.insert(places.begin(), size[0]);
   places.push_back(shape[1]);

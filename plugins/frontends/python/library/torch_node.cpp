@@ -136,7 +136,7 @@ Node* new_node(std::unique_ptr<NodeBody> body, std::vector<TorchEdge>& edges) {
   thread_local const std::uint64_t thread = functions.thread_id();
   node->sequence = functions.next_sequence();
   node->thread = thread;
-  if (torch_library()->is_anomaly_mode_on()) {
+  if (known_torch_library()->is_anomaly_mode_on()) {
     constexpr std::size_t kStoreStack = 2;
     call_slot(functions.anomaly_metadata(node), kStoreStack);
     functions.assign_parent(node);

@@ -1,6 +1,4 @@
 // Which loops of a scatter threads share, and which run in order: that the results are those of the judge, bit by bit.
-#include <algorithm>
-
 #include "catch.h"
 #include "decisions/cpu_schedule.h"
 #include "unit/llvm/running.h"
