@@ -102,6 +102,7 @@ class Reader {
     const TenonRegion& r = s_.regions[i];
     Graph& g = graphs_[i];
     if (const auto name = debug_.name(debug_.region_names, i); !name.empty()) g.name = name;
+    g.reserve(r.node_count, r.input_count + r.result_count + r.literal_count);
     for (std::uint32_t k = 0; k < r.input_count; ++k) g.add_input(type_of(r.first_value + k), name_of_value(r.first_value + k));
     for (std::uint32_t k = 0; k < r.node_count; ++k) read_node(g, r, r.first_node + k);
     for (std::uint32_t k = 0; k < r.literal_count; ++k) g.add_literal(literal(s_.literals[s_.values[r.first_value + r.input_count + r.result_count + k].index]));

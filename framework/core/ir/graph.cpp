@@ -1,6 +1,7 @@
 #include "core/ir/graph.h"
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -31,20 +32,28 @@ Type literal_type(const Literal& literal) {
 
 }  // namespace
 
-/// Names in use, and the next number to try for each stem; of values, symbols and constants apart.
+/// Names in use, and the next number to try for each stem; of values, symbols and constants apart. Names are known by their hashes: of two with one hash,
+/// the later counts as taken and gets a number.
 struct Graph::Names {
-  struct Space {
-    std::unordered_set<std::string> taken;
-    std::unordered_map<std::string, int> next;
+  class Space {
+   public:
+    void reserve(std::size_t names) { taken_.reserve(names); }
 
     std::string unique(std::string wish) {
-      if (taken.insert(wish).second) return wish;
-      int& number = next[wish];
+      const std::size_t stem = std::hash<std::string>()(wish);
+      if (taken_.insert(stem).second) return wish;
+      int& number = next_[stem];
       for (;;) {
-        std::string name = fmt::format("{}_{}", wish, ++number);
-        if (taken.insert(name).second) return name;
+        std::string name = wish + '_' + std::to_string(++number);
+        if (taken_.insert(std::hash<std::string>()(name)).second) return name;
       }
     }
+
+    void erase(const std::string& name) { taken_.erase(std::hash<std::string>()(name)); }
+
+   private:
+    std::unordered_set<std::size_t> taken_;
+    std::unordered_map<std::size_t, int> next_;
   };
   Space values, symbols, constants;
 };
@@ -81,6 +90,13 @@ std::vector<std::vector<NodeId>> Graph::users() const {
   for (NodeId n : order_)
     for (ValueId v : nodes_[n.value].operands) users[v.value].push_back(n);
   return users;
+}
+
+void Graph::reserve(std::size_t nodes, std::size_t values) {
+  order_.reserve(nodes);
+  nodes_.reserve(nodes);
+  values_.reserve(values);
+  names_->values.reserve(values);
 }
 
 SymbolId Graph::add_symbol(SymbolInfo info) {
@@ -139,7 +155,7 @@ NodeId Graph::add_node(Name op, std::vector<ValueId> operands, Attributes attrib
 void Graph::set_name(ValueId value, std::string wish) {
   Value& v = values_[value.value];
   if (v.name == wish) return;
-  names_->values.taken.erase(v.name);
+  names_->values.erase(v.name);
   v.name = unique_name(wish);
 }
 
@@ -161,7 +177,7 @@ void Graph::erase_nodes(std::span<const NodeId> ids) {
   std::vector<bool> gone(nodes_.size(), false);
   for (NodeId n : ids) {
     gone[n.value] = true;
-    for (ValueId r : nodes_[n.value].results) names_->values.taken.erase(values_[r.value].name);
+    for (ValueId r : nodes_[n.value].results) names_->values.erase(values_[r.value].name);
   }
   std::erase_if(order_, [&](NodeId n) { return gone[n.value]; });
 }
@@ -189,7 +205,7 @@ std::vector<ConstantId> Graph::drop_unused_constants() {
   std::vector<Constant> constants;
   for (std::size_t i = 0; i < constants_.size(); ++i) {
     if (numbers[i] < 0) {
-      names_->constants.taken.erase(constants_[i].name);
+      names_->constants.erase(constants_[i].name);
       continue;
     }
     numbers[i] = static_cast<std::int64_t>(kept.size());

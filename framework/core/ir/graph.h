@@ -138,6 +138,8 @@ class Graph {
   std::vector<std::vector<NodeId>> users() const;
 
   // ---- writing
+  /// Makes room for so many nodes and values.
+  void reserve(std::size_t nodes, std::size_t values);
   /// Symbols and constants get a name where they have none; names that are taken, or that the text form cannot have, are changed.
   SymbolId add_symbol(SymbolInfo info);
   ConstantId add_constant(Constant constant);

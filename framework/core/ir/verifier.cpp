@@ -64,7 +64,7 @@ class Verifier {
     const Graph* outer = std::exchange(graph_, &g);
     const NodeId outer_node = std::exchange(node_, NodeId());
     std::vector<bool> defined(g.value_capacity(), false), placed(g.node_capacity(), false), owned(g.region_capacity(), false);
-    names_.emplace_back();
+    names_.emplace_back().reserve(g.value_capacity());
     check_inputs(defined);
     for (NodeId n : g.nodes()) {
       if (full()) break;

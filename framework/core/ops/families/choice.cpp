@@ -1,7 +1,11 @@
-// Choosing between values element by element.
+// Choosing between values element by element, and numbers that are given under a condition alone.
 #include "core/ops/notation/pointwise.h"
 
 namespace tenon::ops {
+
+using ir::Dim;
+using ir::Shape;
+
 namespace {
 
 Result<infer::Types> infer_where(const OpQuery& q) {
@@ -88,6 +92,33 @@ Op past_nan(const std::string& name, Scalar (Scalars::*choose)(Scalar, Scalar), 
   });
 }
 
+/// The number itself where the condition holds; elsewhere the call fails, as with an index out of range.
+Op checked() {
+  Op op;
+  op.name = "checked";
+  op.schema = "(Tensor self, Tensor condition) -> Tensor";
+  op.traits.may_raise = true;
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 2, 2);
+    TENON_USER_CHECK(q.type(0).rank() == 0 && q.type(1).rank() == 0, "a number and its condition have no dimensions, but these have {} and {}", q.type(0).rank(), q.type(1).rank());
+    TENON_USER_CHECK(is_bool(q.type(1).dtype), "the condition must be bool, not {}", name_of(q.type(1).dtype));
+    return infer::one(q, q.type(0).dtype, {});
+  };
+  op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
+    const ir::ValueId two = b.one("expand", {q.operands()[0]}, {{"size", Shape{Dim(2)}}});  // an index into a single element would not be looked at
+    const ir::ValueId place = b.one("sub", {b.cast(q.operands()[1], DType::i64), b.literal(Dim(1))});
+    return {reshape_to(b, b.one("index_select", {two, place}, {{"dim", Dim(0)}}), {})};
+  };
+  op.grad = [](NodeBuilder&, const OpQuery&, std::span<const ir::ValueId>, std::span<const ir::ValueId> given) -> Values { return {given[0], {}}; };
+  op.samples = [] {
+    std::vector<Sample> samples;
+    for (const DType dtype : {DType::f64, DType::f32, DType::i64, DType::b8})
+      samples.push_back({.name = std::string(name_of(dtype)), .operands = {{.dtype = dtype}, {.dtype = DType::b8, .fill = Fill::positive}}});
+    return samples;
+  };
+  return op;
+}
+
 }  // namespace
 
 Family choice_ops() {
@@ -99,7 +130,7 @@ Family choice_ops() {
           names({"torch.masked_fill", "torch.Tensor.masked_fill"}, "(self, mask, value)", masked_fill_adapt));
   where.infer = infer_where;
   where.samples = where_samples;
-  return {std::move(where), past_nan("fmax", &Scalars::maximum, &Scalars::ge), past_nan("fmin", &Scalars::minimum, &Scalars::le)};
+  return {std::move(where), past_nan("fmax", &Scalars::maximum, &Scalars::ge), past_nan("fmin", &Scalars::minimum, &Scalars::le), checked()};
 }
 
 }  // namespace tenon::ops

@@ -120,7 +120,7 @@ void fill(HostTensor& storage, const SampleOperand& operand, Random& random) {
     else if (is_floating)
       f = float_element(random, operand.fill);
     else
-      integer = is_bool(operand.dtype) ? random.integer(0, 1) : integer_element(random, operand);
+      integer = is_bool(operand.dtype) ? random.integer(operand.fill == Fill::positive ? 1 : 0, 1) : integer_element(random, operand);
     if (is_floating)
       reference::convert_strided(DType::f64, &f, 1, operand.dtype, bytes + i * static_cast<std::int64_t>(size_of(operand.dtype)), 1, 1);
     else

@@ -13,7 +13,7 @@ namespace tenon::ops {
 /// How the elements of a sample operand are chosen.
 enum class Fill : std::uint8_t {
   normal,     // floats around 0, standard deviation 2; integers in [-9, 9] (unsigned: [0, 9]); bools at random
-  positive,   // floats in [0.1, 4); integers in [1, 9]
+  positive,   // floats in [0.1, 4); integers in [1, 9]; bools true
   unit,       // floats in (-1, 1); integers in {-1, 0, 1}
   probability,  // floats in (0, 1)
   special,    // normal, mixed with nan, infinities, signed zeros, and the extremes of integers

@@ -240,9 +240,10 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
     for (Ref& value : arguments.values) value = evaluator.hidden_calls().with_items_read(value.get());
     Arguments all = arguments;
     all.values.insert(all.values.begin(), Ref::borrow(self));
-    if (PyObject* method = compat::type_lookup(evaluator.visible_type(self), name.get()))
+    if (PyObject* method = compat::type_lookup(evaluator.visible_type(self), name.get())) {
       if (std::optional<Ref> result = evaluator.calls().record_differentiable(method, all)) return std::move(*result);
-    evaluator.loops().require_few_pieces_of(callable, all);
+      evaluator.loops().require_few_pieces_of(method, all);
+    }
     for (const Ref& value : arguments.values)
       if (evaluator.hidden_calls().holds_number(value.get()))
         if (std::optional<Ref> result = evaluator.calls().call_stand_in_with_numbers(self, name.get(), arguments)) return result;

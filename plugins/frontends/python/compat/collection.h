@@ -5,15 +5,14 @@
 
 namespace tenon::python::compat {
 
-/// Keeps the collector, and so the program's finalizers, out of a piece of C code that makes objects. Only CPython 3.11 collects at any allocation of one;
-/// later versions do it between instructions. The GIL must be held all the time.
+/// Whether any allocation of an object may collect, as in CPython 3.11; later versions collect between instructions alone.
+inline constexpr bool kCollectsAtAllocations = PY_VERSION_HEX < 0x030C0000;
+
+/// Keeps the collector, and so the program's finalizers, away while it lives (where `wanted`). Explicit collections run all the same, and what turned the
+/// collector off before has its way. The GIL must be held at both ends.
 class WithoutCollection {
  public:
-  explicit WithoutCollection([[maybe_unused]] bool makes_objects) {
-#if PY_VERSION_HEX < 0x030C0000
-    paused_ = makes_objects && PyGC_Disable() != 0;
-#endif
-  }
+  explicit WithoutCollection(bool wanted = true) : paused_(wanted && PyGC_Disable() != 0) {}
   WithoutCollection(const WithoutCollection&) = delete;
   WithoutCollection& operator=(const WithoutCollection&) = delete;
   ~WithoutCollection() {
@@ -21,7 +20,7 @@ class WithoutCollection {
   }
 
  private:
-  bool paused_ = false;
+  bool paused_;
 };
 
 }  // namespace tenon::python::compat

@@ -100,7 +100,7 @@ bool CheckProgram::check(const CallArguments& call) noexcept {
   Body& body = *body_;
   if (!body.signature_fits(call)) return false;
   body.machine.let_go();
-  const compat::WithoutCollection quiet(body.machine.makes_objects());
+  const compat::WithoutCollection quiet(compat::kCollectsAtAllocations && body.machine.makes_objects());
   const compat::SignalsWait waiting(body.machine.may_run_python());  // exceptions of comparisons are dropped
   if (body.pinned.is_set()) {
     const PinnedCheck::Outcome outcome = body.pinned.run(body.machine, call);

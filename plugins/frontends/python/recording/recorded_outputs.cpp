@@ -269,12 +269,11 @@ void RecordedOutputs::name_copies(CapturedGraph& captured) {
   }
 }
 
-/// Whether the graph itself writes the new value of an input, whatever its sizes are: into rows without gaps, and with no warning and no
-/// branch after it that would have the call repeated. Else the write goes by the sizes.
+/// Whether the graph itself writes the new value of an input, whatever its sizes are: into rows without gaps (where no warning and no branch after it
+/// would have the call repeated). Else the write goes by the sizes.
 bool RecordedOutputs::is_written_by_graph(std::uint32_t input) const {
   const TensorSpec& spec = inputs_.spec(input);
-  const bool numpy = std::ranges::any_of(trace_.op_names(), [](const std::string& op) { return op.starts_with("numpy."); });
-  return spec.kind == TensorKind::torch && spec.free_strides == 0 && is_row_major(spec.shape, spec.strides) && !numpy && assumptions_.empty();
+  return spec.kind == TensorKind::torch && spec.free_strides == 0 && is_row_major(spec.shape, spec.strides);
 }
 
 CapturedGraph RecordedOutputs::finish() {
@@ -287,8 +286,9 @@ CapturedGraph RecordedOutputs::finish() {
     else captured.outputs.push_back(tensor_output(stand_ins_.require(object), captured));
   }
   add_updates(captured);
+  const bool warns = std::ranges::any_of(trace_.op_names(), [](const std::string& op) { return op.starts_with("numpy."); });
   for (const TensorUpdate& update : captured.updates) {
-    if (is_written_by_graph(update.input)) continue;
+    if (!warns && assumptions_.empty() && is_written_by_graph(update.input)) continue;
     if (!core_.alone) continue;  // the objects say how large they are
     core_.fix_sizes_to_come(inputs_.stand_ins()[update.input]);
     if (const auto& strides = graph_.type(graph_.inputs()[update.input]).strides)

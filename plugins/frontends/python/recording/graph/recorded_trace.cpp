@@ -1,6 +1,8 @@
 #include "python/recording/graph/recorded_trace.h"
 
+#include <map>
 #include <span>
+#include <utility>
 
 #include "python/library/torch_library.h"
 #include "python/objects/imported.h"
@@ -87,9 +89,12 @@ std::shared_ptr<BranchTrace> RecordedTrace::cut(const Mark& since) {
 }
 
 void RecordedTrace::resolve_places(std::size_t first) {
+  std::map<std::pair<PyObject*, int>, ir::SharedLocation> known;  // a loop is at each of its instructions many times
   for (const Place& place : std::span(places_).subspan(first)) {
     if (!place.code) continue;
-    const ir::SharedLocation location = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
+    const auto [found, is_new] = known.try_emplace({place.code.get(), place.byte_offset});
+    if (is_new) found->second = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
+    const ir::SharedLocation& location = found->second;
     for (std::size_t i = place.first_node; i < place.last_node; ++i) graph_.mutable_node(graph_.nodes()[i]).location = location;
     trace_.calls[place.call].location = location;
   }

@@ -30,8 +30,7 @@ Ref ComputedNumbers::made(ScalarValue value, const char* module, const char* fun
 }
 
 ir::ValueId ComputedNumbers::where_finite(ir::ValueId number) {
-  const ir::ValueId size = builder_.one("abs", {number});
-  return ops::number_where(builder_, number, builder_.one("le", {size, builder_.literal(std::numeric_limits<double>::max())}));
+  return ops::number_where(builder_, number, builder_.one("isfinite", {number}));
 }
 
 std::optional<NumberBounds::Bounds> ComputedNumbers::bounds_of(PyObject* number) const {
