@@ -1,9 +1,11 @@
 """Ctrl-C during captures, compiles and calls: objects and states are as plain execution leaves them."""
+import itertools
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +84,39 @@ def raise_arrived(number, frame):
     raise Arrived
 
 
+def of_many_kernels(serial):
+    """A function of 300 kernels that no other serial number shares, small to run."""
+    names = {"np": np}
+    steps = "".join(f"  b = np.exp(-np.sin(a) * {i}.25) + {serial}.5\n  c = np.mean(np.tanh(b) * b)\n  a = np.cos(a * 0.5 + c / 8)\n" for i in range(150))
+    exec(f"def fn(a):\n{steps}  return a", names)
+    return names["fn"]
+
+
+def test_a_compile_ends_soon_after_an_interrupt():
+    """By processor time, which a loaded machine does not stretch: a compile that is given up leaves a quarter of the rest, and more."""
+    tenon.compile(of_many_kernels(0))(UP)
+    start = time.process_time()
+    tenon.compile(of_many_kernels(1))(UP)
+    whole = time.process_time() - start
+    before = signal.signal(signal.SIGPROF, signal.default_int_handler)
+    try:
+        for serial, share in enumerate((0.1, 0.35), 2):  # passes and planning, LLVM's work
+            fn = of_many_kernels(serial)
+            compiled, graphs, start = tenon.compile(fn), tenon.stats()["graphs"], time.process_time()
+            with pytest.raises(KeyboardInterrupt):
+                signal.setitimer(signal.ITIMER_PROF, share * whole)
+                compiled(UP)
+            spent = time.process_time() - start
+            assert spent < whole * (share + 3) / 4
+            assert tenon.stats()["graphs"] == graphs
+            for _ in range(2):
+                np.testing.assert_allclose(compiled(UP), fn(UP), rtol=1e-9)
+            assert tenon.stats()["graphs"] == graphs + 1
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
 def test_what_a_handler_raises_in_a_capture_arrives_inside_the_function():
     caught = []
 
@@ -111,6 +146,68 @@ def test_what_a_handler_raises_in_a_capture_arrives_inside_the_function():
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     assert set(caught) <= {fn.__code__}
+
+
+def with_notes(serial, notes):
+    """A function in a file of its own that calls `note` and NumPy's functions in turn, and the lines of those calls."""
+    steps = [f"    a = np.tanh(a * {serial}.5 + {i}.25)\n    a = a - np.linalg.inv(np.eye(30) * 40 + a).mean() / 8\n    note({i})\n    a = np.sin(a) + np.mean(a)\n" for i in range(notes)]
+    names = {"np": np}
+    exec(compile("def fn(a, note):\n" + "".join(steps) + "    return a\n", f"with_notes_{serial}.py", "exec"), names)
+    return names["fn"], [4 * i + 4 for i in range(notes)]
+
+
+def user_lines(error):
+    """Files and lines of the frames that an error came through, but for this file's and libraries'."""
+    lines, traceback = [], error.__traceback__
+    while traceback:
+        lines.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
+        traceback = traceback.tb_next
+    return [line for line in lines if line[0].startswith("with_notes")]
+
+
+@pytest.mark.parametrize("way", ["first call", "recompile", "later call"])
+def test_what_a_handler_raises_arrives_at_the_line_that_was_reached(way):
+    """In one frame of the function, between the call whose effect was seen last and the next one; or in the caller, before the first or after the last."""
+    x, log, arrived, inside = np.eye(30) + np.random.default_rng(0).random((30, 30)) / 100, [], 0, 0
+    note = tenon.disable(log.append)
+    serials = itertools.count({"first call": 100, "recompile": 200, "later call": 300}[way])
+
+    def prepared():
+        fn, lines = with_notes(next(serials), 5)
+        compiled = tenon.compile(fn)
+        for given in {"first call": [], "recompile": [x.astype(np.float32)], "later call": [x, x]}[way]:
+            compiled(given, note)
+        log.clear()
+        return fn, compiled, lines
+
+    fn, compiled, lines = prepared()
+    start = time.perf_counter()
+    compiled(x, note)
+    seconds = time.perf_counter() - start
+    before = signal.signal(signal.SIGALRM, raise_arrived)
+    try:
+        for n in range(24):
+            fn, compiled, lines = prepared()
+            try:
+                signal.setitimer(signal.ITIMER_REAL, seconds * (n + 0.5) / 24)
+                compiled(x, note)
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            except Arrived as error:
+                arrived += 1
+                seen = user_lines(error)
+                inside += len(seen)
+                if seen:
+                    assert len(seen) == 1 and seen[0][0] == fn.__code__.co_filename
+                    assert [1, *lines][len(log)] <= seen[0][1] <= [*lines, lines[-1] + 2][len(log)]
+                else:
+                    assert log in ([], [*range(5)])
+            log.clear()
+            np.testing.assert_allclose(compiled(x, note), fn(x, lambda i: None), rtol=1e-9)
+            assert log == [*range(5)]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert arrived >= 3 and inside >= 1
 
 
 @pytest.mark.parametrize("name", ["first call", "opaque", "opaque in Python", "breaks", "loops", "recompile", "later call in Python"])

@@ -100,3 +100,18 @@ def test_what_a_call_has_read_may_go():
     parameter.grad = holder.part = None
     items.clear()
     assert [ref() for ref in left] == [None] * 3
+
+
+def test_frozen_copies_of_what_was_written_go():
+    torch = pytest.importorskip("torch")
+    module, x = torch.nn.Linear(1024, 1024).requires_grad_(False), torch.ones(64, 1024)
+    compiled = tenon.compile(module, options={"freeze": True})
+
+    def write_and_call():
+        module.weight.mul_(1.01)
+        return compiled(x)
+
+    kilobytes, _ = growth(write_and_call, 2, 10, rounds=1)
+    assert tenon.stats()["recompiles"] >= 10
+    assert kilobytes < 3 * 4096  # a copy of the weights is 4 MiB
+    torch.testing.assert_close(write_and_call(), module(x))

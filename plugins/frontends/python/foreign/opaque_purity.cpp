@@ -107,8 +107,9 @@ double number_argument(PyObject* args, PyObject* kwargs, const char* keyword, Py
   return 1;  // not a number: as if it were one that matters
 }
 
-/// A ufunc of np.frompyfunc, which takes and gives objects alone.
+/// A ufunc of np.frompyfunc, which takes and gives objects alone, or a method of one (`outer`, `reduce`).
 bool is_made_of_function(PyObject* callable) {
+  if (PyCFunction_Check(callable)) return PyCFunction_GET_SELF(callable) && is_made_of_function(PyCFunction_GET_SELF(callable));
   static PyObject* const name = PyUnicode_InternFromString("types");
   Ref types = Ref::steal(PyObject_GetAttr(callable, name));
   if (!types) PyErr_Clear();

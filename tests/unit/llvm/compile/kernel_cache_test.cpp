@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "compile/background.h"
+#include "compile/code_memory.h"
 #include "compile/machine.h"
 #include "unit/llvm/running.h"
 
@@ -26,15 +27,21 @@ std::vector<ops::HostTensor> results(llvm_backend::Program& program, const ir::G
 
 TEST_CASE("code that nobody holds goes, that of programs stays", "[kernel_cache]") {
   llvm_backend::KernelCache& cache = llvm_test::fresh_cache(llvm_backend::detect_machine(), 8);
+  const std::size_t at_first = llvm_backend::code_memory_use().taken;
   const auto program_of = [&](const ir::Graph& graph) {
     return std::make_unique<llvm_backend::Program>(llvm_test::services(), cache, graph.clone(), llvm_backend::ProgramOptions{});
   };
   const ir::Graph kept_graph = shifted_by(0);
   const auto kept = program_of(kept_graph);
   const auto before = results(*kept, kept_graph);
-  for (int n = 1; n < 100; ++n) program_of(shifted_by(n));
-  llvm_backend::wait_for_background();
+  const auto made_and_dropped = [&](int first, int last) {
+    for (int n = first; n < last; ++n) program_of(shifted_by(n));
+    llvm_backend::wait_for_background();
+    return llvm_backend::code_memory_use().taken;
+  };
+  const std::size_t of_few = made_and_dropped(1, 20), of_many = made_and_dropped(20, 120);
   CHECK(cache.size() <= 10);
+  CHECK(of_many < of_few + (of_few - at_first));
   const auto after = results(*kept, kept_graph);
   CHECK(std::memcmp(before[0].data(), after[0].data(), before[0].byte_count()) == 0);
   const ir::Graph again = shifted_by(1);
