@@ -1,9 +1,10 @@
 // Prints what checking the types of a node takes, by op, in microseconds of processor time; the worst last.
 //
-//   type_costs [COUNT]
+//   type_costs [COUNT] [OP]
 //
-// Each sample of each op stands in a graph of COUNT nodes of that kind (default 100), as large graphs hold them. What is printed of an op
-// is its dearest sample, at the best of five runs: what the op's meaning is made of is counted, too.
+// Each sample of each op stands in a graph of COUNT nodes of that kind (default 100), as layers of large models do; with 1, and less
+// clearly, what the first one takes, with all that a composite op is made of. What is printed of an op is its dearest sample, at the best
+// of five runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -57,6 +58,7 @@ int main(int argc, char** argv) {
   const std::size_t count = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 100;
   std::vector<std::tuple<double, std::string, std::string>> costs;
   for (const ops::Op& op : ops::all_ops()) {
+    if (argc > 2 && op.name != argv[2]) continue;
     std::tuple worst(-1.0, op.name, std::string());
     for (const ops::Sample& sample : ops::samples_of(op)) worst = std::max(worst, std::tuple(cost(op, sample, count), op.name, sample.name));
     costs.push_back(worst);

@@ -22,6 +22,7 @@
 #include "core/ops/build/complex_moves.h"
 #include "core/ops/build/expand.h"
 #include "core/ops/catalog.h"
+#include "core/ops/check/known_meanings.h"
 #include "core/ops/check/node_schema.h"
 #include "core/ops/infer.h"
 #include "core/ops/size_questions.h"
@@ -106,6 +107,8 @@ class TypeChecker final : private SizeQuestions {
   }
 
   void check_graph(const ir::Graph& graph) {
+    KnownMeanings known(graph);
+    KnownMeanings* outer_known = std::exchange(known_, &known);
     const ir::Graph* outer = std::exchange(graph_, &graph);
     const NodeId outer_node = std::exchange(node_, NodeId());
     for (ValueId input : graph.inputs()) {
@@ -125,6 +128,7 @@ class TypeChecker final : private SizeQuestions {
       }
     }
     graph_ = outer;
+    known_ = outer_known;
     node_ = outer_node;
   }
 
@@ -237,7 +241,11 @@ class TypeChecker final : private SizeQuestions {
     for (std::size_t k = 0; k < inferred->size(); ++k) check_result_c(node.results[k], (*inferred)[k]);
     if (violations_.size() != before) return;
     const AskingSizes nobody(nullptr);  // sizes inside a meaning are its own
-    ask_meaning(*graph_, node_);
+    const bool short_answer = !op.decompose && !op.loop;
+    if (short_answer || !known_->has(node)) {
+      ask_meaning(*graph_, node_);
+      if (!short_answer) known_->add(node);
+    }
     if (!only_moves_complex(*graph_, node_)) report_node("it computes with complex numbers; ops only move them (c)");
   }
 
@@ -346,6 +354,7 @@ class TypeChecker final : private SizeQuestions {
   std::vector<ir::Violation> violations_;
   std::vector<Dim> not_negative_;
   const ir::Graph* graph_ = nullptr;  // the graph being checked
+  KnownMeanings* known_ = nullptr;    // of that graph
   NodeId node_;                       // in graph_
   NodeId outer_node_;                 // in the outermost graph
   std::vector<bool> mentioned_;       // by SymbolId

@@ -82,6 +82,18 @@ TEST_CASE("a number is an operand only where its op reads it as one") {
   CHECK(refusal("%x: f32[4, 5]", "%y: f32[5] = index(%x, -4) {dims = [0]}").empty());
 }
 
+TEST_CASE("a node that looks like one before it is asked for what it says itself") {
+  const std::string known = "%a: f32[5] = index(%x, 3) {dims = [0]}\n  %b: f32[5] = index(%x, 3) {dims = [0]}\n  ";
+  CHECK(refusal("%x: f32[4, 5]", known + "%y: f32[5] = index(%x, 2) {dims = [0]}").empty());
+  CHECK_THAT(refusal("%x: f32[4, 5]", known + "%y: f32[5] = index(%x, 7) {dims = [0]}"), Contains("node 2 (index) of %y: index 7 is out of bounds"));
+  CHECK_THAT(refusal("%x: f32[4, 5], %z: f32[3, 5]", known + "%y: f32[5] = index(%z, 3) {dims = [0]}"), Contains("node 2 (index) of %y: index 3 is out of bounds"));
+  const auto branch = [](const char* name, int place) {
+    return fmt::format(" graph @{} (%v: f32[4, 5]) {{\n    %w: f32[5] = index(%v, {}) {{dims = [0]}}\n    return %w\n  }}", name, place);
+  };
+  CHECK(refusal("%x: f32[4, 5], %p: bool[]", known + "%y: f32[5] = cond(%p, %x)" + branch("a", 2) + branch("b", 3)).empty());
+  CHECK_THAT(refusal("%x: f32[4, 5], %p: bool[]", known + "%y: f32[5] = cond(%p, %x)" + branch("a", 3) + branch("b", 4)), Contains("index 4 is out of bounds"));
+}
+
 TEST_CASE("sizes are proven equal, or what must hold of them is noted") {
   const std::string n = "[s0: 0..9] ", two = "[s0: 1..9, s1: 1..9] ";
   CHECK(refusal("%x: f32[s0, 4]", "%y: f32[s0] = sum(%x) {dim = [1]}", "%y", n).empty());
