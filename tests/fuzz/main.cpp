@@ -1,6 +1,7 @@
-// Attacks the readers of graph buffers and of .tir text with mutated graphs, and the checker of types with malformed nodes of every op.
+// Attacks the readers of graph buffers, of .tir text and of .tnx files with mutated graphs, and the checker of types with malformed nodes of
+// every op.
 //
-//   fuzz_ir [--seed N] [--iterations N] [--corpus FOLDER] [--graphs FOLDER] [--target buffer|text|types|all] [--save FOLDER]
+//   fuzz_ir [--seed N] [--iterations N] [--corpus FOLDER] [--graphs FOLDER] [--target buffer|text|types|container|all] [--save FOLDER]
 //
 // First replays every file of FOLDER/buffer and FOLDER/text; then mutates those, the .tir files below GRAPHS, and random graphs; `types`
 // goes through the catalogue, eight variants an iteration. Iteration i of seed s depends on nothing but s and i. A broken promise or a sanitizer's report ends the process; with --save the input under attack lies in
@@ -17,6 +18,7 @@
 #include "core/ir/printer.h"
 #include "core/ops/catalog.h"
 #include "core/ir/verifier.h"
+#include "fuzz/container.h"
 #include "fuzz/mutate.h"
 #include "fuzz/op_graphs.h"
 #include "fuzz/targets.h"
@@ -33,6 +35,19 @@ struct Options {
   std::filesystem::path corpus, graphs, save;
   std::string target = "all";
 };
+
+constexpr const char* kWithConstants = R"(graph @g [s0: 1..8] (%x: f32[s0, 3]) {
+  const @c0: f32[3] = [1.0, 2.0, 4.0]
+  const @c1: i64[2] = [5, 6]
+  const @c2: bool[3] = [true, false, true]
+  %c: f32[3] = constant() {index = @c0}
+  %d: i64[2] = constant() {index = @c1}
+  %e: bool[3] = constant() {index = @c2}
+  %z: f32[s0, 3] = mul(%x, %c)
+  %w: f32[s0, 3] = where(%e, %x, %z)
+  return %w, %d
+}
+)";
 
 struct Counts {
   std::uint64_t accepted = 0, refused = 0;
@@ -94,6 +109,7 @@ class Attacker {
       const auto is = [&](std::string_view target, std::uint64_t part) { return options_.target == target || (options_.target == "all" && random() % part == 0); };
       if (is("text", 3)) attack_text(random);
       else if (is("types", 2)) attack_types(random, i);
+      else if (is("container", 2)) attack_container(random);
       else attack_buffer(random);
       if (i % 10000 == 9999) report("so far");
     }
@@ -152,20 +168,32 @@ class Attacker {
     }
   }
 
+  /// Files with constants, most often: what they hold is read at places that the file gives.
+  void attack_container(fuzz::Random& random) {
+    ir::Graph graph = random() % 2 == 0 || corpus_.graphs.empty() ? random_graph(random) : corpus_.graphs[random() % corpus_.graphs.size()].clone();
+    if (random() % 2 == 0) graph = *ir::parse_graph(kWithConstants);
+    const std::vector<std::uint8_t> donor = buffer(random);
+    for (int k = 0; k < 8; ++k) {
+      const std::vector<std::uint8_t> mutant = fuzz::container_of(graph, donor, random);
+      save(mutant.data(), mutant.size());
+      containers_.add(fuzz::attack_container(mutant, random));
+    }
+  }
+
   void save(const void* data, std::size_t size) const {
     if (options_.save.empty()) return;
     std::ofstream(options_.save / "current", std::ios::binary).write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
   }
 
   void report(const char* what) const {
-    fmt::print("{}: buffers {} accepted, {} refused; texts {} accepted, {} refused; types {} accepted, {} refused, {} ran (seed {})\n", what, buffers_.accepted, buffers_.refused, texts_.accepted, texts_.refused, types_.accepted,
-               types_.refused, runs_, options_.seed);
+    fmt::print("{}: buffers {} accepted, {} refused; texts {} accepted, {} refused; types {} accepted, {} refused, {} ran; containers {} accepted, {} refused (seed {})\n", what, buffers_.accepted, buffers_.refused, texts_.accepted,
+               texts_.refused, types_.accepted, types_.refused, runs_, containers_.accepted, containers_.refused, options_.seed);
     std::fflush(stdout);
   }
 
   const Options& options_;
   Corpus corpus_;
-  Counts buffers_, texts_, types_;
+  Counts buffers_, texts_, types_, containers_;
   std::uint64_t runs_ = 0;
 };
 
@@ -180,7 +208,7 @@ bool parse(int argc, char** argv, Options& options) {
     else if (flag == "--target") options.target = value;
     else return false;
   }
-  const auto targets = {"all", "buffer", "text", "types"};
+  const auto targets = {"all", "buffer", "text", "types", "container"};
   return argc % 2 == 1 && std::find(targets.begin(), targets.end(), options.target) != targets.end();
 }
 
@@ -189,7 +217,7 @@ bool parse(int argc, char** argv, Options& options) {
 int main(int argc, char** argv) {
   Options options;
   if (!parse(argc, argv, options)) {
-    fmt::print(stderr, "usage: fuzz_ir [--seed N] [--iterations N] [--corpus FOLDER] [--graphs FOLDER] [--target buffer|text|types|all] [--save FOLDER]\n");
+    fmt::print(stderr, "usage: fuzz_ir [--seed N] [--iterations N] [--corpus FOLDER] [--graphs FOLDER] [--target buffer|text|types|container|all] [--save FOLDER]\n");
     return 2;
   }
   Attacker attacker(options, load(options.corpus, options.graphs));

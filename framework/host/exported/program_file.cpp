@@ -5,6 +5,7 @@
 
 #include "core/abi/dlpack_types.h"
 #include "core/ir/buffer.h"
+#include "core/ir/verifier.h"
 #include "core/ops/check/type_checker.h"
 #include "core/ops/portable.h"
 #include "host/exported/container.h"
@@ -60,11 +61,13 @@ ir::Graph read_graph(const Container& file, std::span<const DLTensor* const> con
   return std::move(*graph);
 }
 
-/// The bytes that the constants of a graph take in their section.
+/// The bytes that the constants of a graph take in their section; SIZE_MAX where 63 bits do not count them, as those of each one can be.
 std::size_t bytes_of_constants(const ir::Graph& graph) {
   std::size_t end = 0;
-  for (const ir::Constant& constant : graph.constants())
-    if (const std::size_t begin = (end + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment; __builtin_add_overflow(begin, bytes_of_constant(constant.type), &end)) return SIZE_MAX;
+  for (const ir::Constant& constant : graph.constants()) {
+    end = (end + kSectionAlignment - 1) / kSectionAlignment * kSectionAlignment + bytes_of_constant(constant.type);
+    if (end > INT64_MAX) return SIZE_MAX;
+  }
   return end;
 }
 
@@ -76,7 +79,9 @@ void admit(const Container& file) {
   for (const char* name : {kGraph, kSignature})
     if (file.size_of(name) > kMostBytesOfText) throw Exception(Code::malformed, fmt::format("{}: the section '{}' has {} bytes; it may have {}", file.path(), name, file.size_of(name), kMostBytesOfText));
   if (!file.has_read(kGraph) || file.has_read(kSignature)) return;
-  if (const std::size_t bytes = bytes_of_constants(read_graph(file, {})); bytes != file.size_of(kConstants))
+  const ir::Graph graph = read_graph(file, {});
+  if (const std::optional<Error> wrong = ir::verify_graph(graph)) throw Exception(wrong->code, fmt::format("{}: the section '{}': {}", file.path(), kGraph, wrong->message));
+  if (const std::size_t bytes = bytes_of_constants(graph); bytes != file.size_of(kConstants))
     throw Exception(Code::malformed, fmt::format("{}: the section '{}' has {} bytes; the graph's constants have {}", file.path(), kConstants, file.size_of(kConstants), bytes));
 }
 

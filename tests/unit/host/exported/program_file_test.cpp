@@ -131,8 +131,8 @@ TEST_CASE("a file whose checksums are right is not believed for that") {
   const Path path;
   TestBackend backend{"backend"};
   TestSession session({&backend});
-  const auto refusal = [&](const std::string& text, const std::string& constants = {}) {
-    const std::vector<std::uint8_t> buffer = ir::write_buffer(ir::parse_graph(text).value());
+  const auto refusal_of = [&](const ir::Graph& graph, const std::string& constants) {
+    const std::vector<std::uint8_t> buffer = ir::write_buffer(graph);
     const std::string bytes(buffer.begin(), buffer.end());
     const host::SectionToWrite sections[] = {{"graph", {bytes}}, {"signature", {"{}"}}, {"constants", {constants}}};
     host::write_container(path.text, sections);
@@ -141,6 +141,7 @@ TEST_CASE("a file whose checksums are right is not believed for that") {
     tenon_captured_release(captured);
     return code == TENON_OK ? std::string() : std::string(tenon_last_error()->text);
   };
+  const auto refusal = [&](const std::string& text, const std::string& constants = {}) { return refusal_of(ir::parse_graph(text).value(), constants); };
   CHECK(refusal("graph @g (%x: f32[2]) {\n  %y: f32[2] = relu(%x)\n  return %y\n}\n").empty());
   CHECK_THAT(refusal("graph @g (%x: f32[2]) {\n  %y: f32[4000] = relu(%x)\n  return %y\n}\n"), Contains("declared f32[4000]; it is f32[2]") && Contains(path.text));
   CHECK_THAT(refusal("graph @g (%x: f32[2]) {\n  %y: f32[2] = opaque(%x) {handle = 3, target = \"f\"}\n  return %y\n}\n"), Contains("only the process that recorded the call has"));
@@ -148,6 +149,13 @@ TEST_CASE("a file whose checksums are right is not believed for that") {
   const std::string bools = "graph @g () {\n  const @c: bool[3]\n  %y: bool[3] = constant() {index = @c}\n  return %y\n}\n";
   CHECK(refusal(bools, std::string("\0\1\1", 3)).empty());
   CHECK_THAT(refusal(bools, std::string("\0\2\1", 3)), Contains("neither 0 nor 1"));
+
+  // Sizes whose sum comes to 4 bytes where it is counted in 64 bits.
+  const std::string far = "graph @g () {\n  const @a: u8[9223372036854775807]\n  const @b: u8[9223372036854775807]\n  const @c: u8[4]\n  %a: u8[9223372036854775807] = constant() {index = @a}\n  return %a\n}\n";
+  CHECK_THAT(refusal(far, "1234"), Contains("the section 'constants' has 4 bytes"));
+  ir::Graph symbolic;
+  symbolic.add_constant({ir::Type::tensor(DType::f32, {ir::Dim::symbol(symbolic.add_symbol({.name = "n"}))}), nullptr, nullptr, "c"});
+  CHECK_THAT(refusal_of(symbolic, "1234"), Contains(path.text + ": the section 'graph': graph @main is malformed:") && Contains("constant @c is no row-major tensor of constant size"));
 }
 
 TEST_CASE("a graph that is submitted is checked, and sizes that its ranges leave open with each call") {
