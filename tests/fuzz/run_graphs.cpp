@@ -2,14 +2,16 @@
 //
 //   fuzz_run [--seed N] [--iterations N] [--graphs FOLDER] [--backends NAMES] [--seconds N] [--save FOLDER]
 //
-// Each graph is one that fuzz_ir's target `types` makes. Every input and output lies against a page that may not be touched, before it or
-// behind it; inputs may not be written. Each graph runs twice, with outputs poisoned by two patterns: a byte that differs was not computed.
+// Each graph is one that fuzz_ir's target `types` makes, of which inputs may have become constants. Every input, constant and output lies
+// against a page that may not be touched, before it or behind it; inputs and constants may not be written. Each graph runs twice, with outputs
+// poisoned by two patterns: a byte that differs was not computed. One in four runs with `plugins.check`, where workspaces have marks around them.
 // Iteration i of seed s depends on nothing but s and i. With --save the graph under attack lies in SAVE/current; a graph that takes longer
 // than --seconds (10) ends the process.
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -117,13 +119,17 @@ class Runner {
       backends_.push_back(options.backends.substr(at, comma - at));
       at = comma + 1;
     }
-    const char* const settings[] = {"cache.enabled=false", "runtime.threads=1", "compile.warm_up=false"};
-    TenonSessionOptions session{sizeof session, nullptr, settings, std::size(settings)};
-    if (tenon_session_create(&session, &session_) != TENON_OK) fail("no session");
+    const char* const settings[] = {"cache.enabled=false", "runtime.threads=1", "compile.warm_up=false", "plugins.check=true"};
+    for (const bool checks : {false, true}) {
+      TenonSessionOptions session{sizeof session, nullptr, settings, std::size(settings) - (checks ? 0 : 1)};
+      if (tenon_session_create(&session, &sessions_[checks]) != TENON_OK) fail("no session");
+    }
     if (std::filesystem::is_directory(options.graphs))
       for (const auto& entry : std::filesystem::recursive_directory_iterator(options.graphs)) read(entry.path());
   }
-  ~Runner() { tenon_session_release(session_); }
+  ~Runner() {
+    for (TenonSession* session : sessions_) tenon_session_release(session);
+  }
 
   void run() {
     for (std::uint64_t i = 0; i < options_.iterations; ++i) {
@@ -156,8 +162,29 @@ class Runner {
     return made;
   }
 
-  void attack(const ir::Graph& graph, fuzz::Random& random) {
+  /// Makes constants of some inputs that are laid out as constants are.
+  void make_constants(ir::Graph& graph, fuzz::Random& random, Memories& memory) {
+    const std::optional<NodeId> first = graph.nodes().empty() ? std::nullopt : std::optional(graph.nodes().front());
+    for (ValueId input : std::vector<ValueId>(graph.inputs().begin(), graph.inputs().end())) {
+      const ir::Type type = graph.type(input);
+      const bool fits = type.is_tensor() && !type.strides && type.device.is_host() && std::ranges::all_of(type.shape, [](const ir::Dim& d) { return d.is_constant() && d.constant() < 1000; });
+      if (!fits || random() % 2 == 0) continue;
+      const fuzz::InputMemory made = fuzz::input_of(type, {}, random);
+      memory.push_back(std::make_unique<GuardedMemory>(made.bytes.size(), random() % 2 == 0, size_of(made.dtype)));
+      if (!made.bytes.empty()) std::memcpy(memory.back()->data(), made.bytes.data(), made.bytes.size());
+      memory.back()->allow_reading_only();
+      const ConstantId constant = graph.add_constant({type, memory.back()->data(), nullptr, ""});
+      const NodeId node = graph.add_node("constant", {}, {{"index", ir::Dim(static_cast<std::int64_t>(constant.value))}}, {type}, {}, {}, first);
+      graph.replace_uses(input, graph.node(node).results[0]);
+      ++constants_;
+    }
+  }
+
+  void attack(ir::Graph graph, fuzz::Random& random) {
     ++made_;
+    Memories constants;
+    if (random() % 3 == 0 && ops::check_graph(graph).violations.empty()) make_constants(graph, random, constants);
+    session_ = sessions_[random() % 4 == 0];
     const ops::TypeReport report = ops::check_graph(graph);
     if (!report.violations.empty()) return;
     if (std::ranges::any_of(graph.outputs(), [](const ir::Output& o) { return o.kind != ir::OutputKind::result; })) return;
@@ -252,6 +279,7 @@ class Runner {
       args.context = runs.back().get();
       args.allocate_output = [](void* context, std::uint32_t index, const std::int64_t* sizes, std::size_t rank) { return static_cast<Outputs*>(context)->make(index, {sizes, rank}); };
       if (tenon_program_run(program, &args) != TENON_OK) {
+        if (std::strstr(tenon_last_error()->text, "wrote outside")) broken(tenon_last_error()->text, graph);
         ++failed_;
         return;
       }
@@ -265,16 +293,17 @@ class Runner {
   }
 
   void report() const {
-    std::printf("%llu graphs made, %llu accepted and small; on %s: %llu ran, %llu gave an error, %llu were not compiled; %llu refused for their device (seed %llu)\n", made_, accepted_, options_.backends.c_str(), ran_, failed_,
-                not_compiled_, elsewhere_, static_cast<unsigned long long>(options_.seed));
+    std::printf("%llu graphs made, %llu accepted and small; on %s: %llu ran, %llu gave an error, %llu were not compiled; %llu refused for their device; %llu constants (seed %llu)\n", made_, accepted_, options_.backends.c_str(), ran_, failed_,
+                not_compiled_, elsewhere_, constants_, static_cast<unsigned long long>(options_.seed));
     std::fflush(stdout);
   }
 
   const Options& options_;
-  TenonSession* session_ = nullptr;
+  std::array<TenonSession*, 2> sessions_{};  // one checks plugins
+  TenonSession* session_ = nullptr;          // of the graph under attack
   std::vector<std::string> backends_;
   std::vector<ir::Graph> graphs_;
-  unsigned long long made_ = 0, accepted_ = 0, ran_ = 0, failed_ = 0, not_compiled_ = 0, elsewhere_ = 0;
+  unsigned long long made_ = 0, accepted_ = 0, ran_ = 0, failed_ = 0, not_compiled_ = 0, elsewhere_ = 0, constants_ = 0;
 };
 
 bool parse(int argc, char** argv, Options& options) {

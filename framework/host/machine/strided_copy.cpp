@@ -101,11 +101,20 @@ std::size_t extent_bytes(std::span<const std::int64_t> sizes, std::span<const st
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     if (sizes[i] == 0) return 0;
     std::int64_t reach = 0;
-    countable = countable && !__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) && !__builtin_add_overflow(last, reach, &last);
+    countable = countable && strides[i] != INT64_MIN && !__builtin_mul_overflow(sizes[i] - 1, std::abs(strides[i]), &reach) && !__builtin_add_overflow(last, reach, &last);
   }
-  countable = countable && !__builtin_mul_overflow(last + 1, static_cast<std::int64_t>(element_bytes), &bytes);
+  countable = countable && last != INT64_MAX && !__builtin_mul_overflow(last + 1, static_cast<std::int64_t>(element_bytes), &bytes);
   if (!countable) throw Exception(Code::out_of_memory, "the bytes of a tensor of that size cannot be counted");
   return static_cast<std::size_t>(bytes);
+}
+
+std::size_t bytes_before_first(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, std::size_t element_bytes) {
+  std::int64_t before = 0;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] == 0) return 0;
+    before += (sizes[i] - 1) * std::max<std::int64_t>(-strides[i], 0);
+  }
+  return static_cast<std::size_t>(before) * element_bytes;
 }
 
 bool may_overlap_itself(std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides) {

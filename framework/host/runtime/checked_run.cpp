@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "host/machine/strided_copy.h"
+
 namespace tenon::host {
 namespace {
 
@@ -63,8 +65,7 @@ class Trial {
   /// What was touched that may not be; empty when nothing was.
   std::string trespass() {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
-      const void* original = state_.args.inputs[i];
-      if (inputs_[i].size() && std::memcmp(inputs_[i].data(), original, inputs_[i].size()) != 0) return fmt::format("it wrote into its input %{}", name(step_.inputs[i]));
+      if (inputs_[i].size() && std::memcmp(inputs_[i].data(), lowest_of(i), inputs_[i].size()) != 0) return fmt::format("it wrote into its input %{}", name(step_.inputs[i]));
       if (!inputs_[i].surroundings_are_marked()) return fmt::format("it wrote outside of its input %{}", name(step_.inputs[i]));
     }
     for (std::size_t o = 0; o < outputs_.size(); ++o)
@@ -102,12 +103,20 @@ class Trial {
   const std::string& name(std::uint32_t v) const { return value(v).name; }
   std::size_t element_bytes(std::size_t o) const { return size_of(value(step_.outputs[o]).dtype); }
 
+  /// Where an input begins in memory: before its first element, if strides are negative.
+  const std::byte* lowest_of(std::size_t i) const {
+    const PlanValue& input = value(step_.inputs[i]);
+    const std::vector<std::int64_t> sizes = context_.sizes_of(input);
+    return static_cast<const std::byte*>(state_.args.inputs[i]) - bytes_before_first(sizes, context_.strides_of(input, sizes), size_of(input.dtype));
+  }
+
   void add_input(std::size_t i) {
-    const void* original = state_.args.inputs[i];
+    const auto* original = static_cast<const std::byte*>(state_.args.inputs[i]);
     const std::size_t bytes = original ? context_.bytes_of(value(step_.inputs[i])) : 0;
-    MarkedBlock& copy = inputs_.emplace_back(bytes, seed_, original);
-    if (bytes) std::memcpy(copy.data(), original, bytes);
-    input_pointers_.push_back(original ? copy.data() : nullptr);
+    const std::byte* lowest = bytes ? lowest_of(i) : original;
+    MarkedBlock& copy = inputs_.emplace_back(bytes, seed_, lowest);
+    if (bytes) std::memcpy(copy.data(), lowest, bytes);
+    input_pointers_.push_back(original ? copy.data() + (original - lowest) : nullptr);
   }
 
   /// An output whose size depends on data gets its memory while it runs, from the host.

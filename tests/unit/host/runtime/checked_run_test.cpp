@@ -64,6 +64,31 @@ TEST_CASE("a right backend passes every check", "[check]") {
   }
 }
 
+TEST_CASE("inputs are copied with their strides", "[check]") {
+  const auto told = [](Behaviour behaviour, std::vector<std::int64_t> strides, std::size_t first) {
+    Checked checked(std::move(behaviour));
+    const ir::Graph graph = parse(fmt::format("graph @g (%x: f32[2, 3]{{{}, {}}}) {{\n  %z: f32[2, 3] = neg(%x)\n  return %z\n}}\n", strides[0], strides[1]));
+    TestProgram program(checked.session, graph, {"bad"});
+    std::vector<float> memory(24), results(6);
+    std::iota(memory.begin(), memory.end(), 1.0F);
+    const std::vector<float> kept = memory;
+    const void* inputs[] = {memory.data() + first};
+    void* outputs[] = {results.data()};
+    TenonRunArgs args{};
+    args.struct_size = sizeof args, args.inputs = inputs, args.outputs = outputs;
+    require_ok(tenon_program_run(program.get(), &args));
+    for (std::int64_t i = 0; i < 6; ++i) CHECK(results[static_cast<std::size_t>(i)] == -kept[static_cast<std::size_t>(static_cast<std::int64_t>(first) + i / 3 * strides[0] + i % 3 * strides[1])]);
+    CHECK(memory == kept);
+    const auto events = checked.session.events("execute_failed");
+    return events.empty() ? std::string() : nlohmann::json::parse(events.front())["text"].get<std::string>();
+  };
+  using Layout = std::pair<std::vector<std::int64_t>, std::size_t>;
+  for (const auto& [strides, first] : {Layout{{-4, -1}, 12}, {{8, -2}, 5}, {{1, 7}, 2}, {{0, 1}, 3}}) {
+    CHECK(told({}, strides, first).empty());
+    CHECK_THAT(told(then([](const TenonExecuteArgs& args) { bytes_of(args.inputs[0])[1] ^= std::byte{1}; }), strides, first), Catch::Contains("it wrote into its input %x"));
+  }
+}
+
 TEST_CASE("a write into an input is told and undone", "[check]") {
   Checked checked(then([](const TenonExecuteArgs& args) { bytes_of(args.inputs[0])[6] ^= std::byte{1}; }));
   CHECK_THAT(checked.run(), Catch::Contains("'bad'") && Catch::Contains("it wrote into its input %x"));
