@@ -1,5 +1,7 @@
 """Training steps in compiled functions: gradients that are read, and what optimizers and schedulers write."""
 import copy
+import gc
+import time
 
 import pytest
 
@@ -237,6 +239,41 @@ def guards_of_a_step(parameters):
 def test_guards_are_as_many_as_parameters_and_not_as_their_pairs():
     few, some, many = (len(guards_of_a_step([torch.nn.Parameter(torch.ones(2)) for _ in range(count)])) for count in (4, 8, 16))
     assert many - some == 2 * (some - few)
+
+
+def capture_of_adam(count):
+    """The nodes of a step over so many parameters, and the processor time of its first call: capture and guards, and no machine code."""
+    parameters = [torch.nn.Parameter(torch.ones(3, 4)) for _ in range(count)]
+    for parameter in parameters:
+        parameter.grad = torch.ones_like(parameter)
+    optimizer = torch.optim.Adam(parameters, foreach=False)
+    optimizer.step()
+    tenon.reset()
+    start = time.process_time()
+    tenon.compile(optimizer.step, backend="reference")()
+    seconds = time.process_time() - start
+    assert tenon.stats()["graphs"] == 1
+    return tenon.stats()["backends"]["reference"]["nodes"], seconds
+
+
+def test_a_capture_of_a_step_is_linear_in_parameters():
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    try:
+        capture_of_adam(10)
+        hundred, three = (min(capture_of_adam(count) for _ in range(2)) for count in (100, 300))
+    finally:
+        gc.enable()
+        gc.unfreeze()
+    assert three[0] == 3 * hundred[0] > 1000
+    assert three[1] < 5 * hundred[1]
+
+
+def test_a_report_of_a_step_is_linear_in_parameters():
+    """As text: each line says what it is about in a few words, however large the optimizer is."""
+    few, some, many = (sum(map(len, guards_of_a_step([torch.nn.Parameter(torch.ones(2)) for _ in range(count)]))) for count in (20, 40, 60))
+    assert abs((many - some) - (some - few)) < 0.05 * (some - few)
 
 
 def test_guards_show_tensors_by_their_kind():

@@ -34,7 +34,7 @@ x[x>0] x[[0]] x.unfold(0,1,1) x.split(1) x.unbind(-1) x.isclose(x) x+1 x//2 x>0 
 x.add_(1) x.mul_(x) x.t_() x.fill_(1) torch.cat([x,x]) torch.stack([x,x],-1) torch.zeros_like(x) torch.full_like(x,3) torch.broadcast_tensors(x,x*2) torch.einsum('...i,...j->...ij',x,x)
 F.one_hot(x.argmax(-1)%5,5) F.relu(x) F.prelu(x,torch.tensor([.1])) F.pad(x,(0,0)) F.pad(x,(1,0)) F.normalize(x,dim=0) F.dropout(x,.5,False) x.type_as(x) x.view_as(x) x.detach()
 x.detach_() x.ravel() x.cov() x.repeat_interleave(2) x.repeat_interleave(2,0) torch.einsum('...i,...i->...',x,x) F.avg_pool1d(x,2) F.adaptive_avg_pool1d(x,2) torch.unsafe_chunk(x,2) x.unsafe_split(1)
-x.fliplr() x.deg2rad() F.hardtanh(x) F.relu6(x) F.pad(x,(-1,0)) torch.linalg.matrix_power(x[:,:3],0) torch.linalg.matrix_power(x[:,:3],2) F.pad(x,()) x.__rmatmul__(x.mT)""".split()
+x.fliplr() x.deg2rad() F.hardtanh(x) F.relu6(x) F.pad(x,(-1,0)) torch.linalg.matrix_power(x[:,:3],0) torch.linalg.matrix_power(x[:,:3],2) F.pad(x,()) x.__rmatmul__(x.mT) torch.linalg.matrix_rank(x) torch.linalg.matrix_rank(x,atol=.1) F.soft_margin_loss(x,x.sign()) F.soft_margin_loss(x,x,reduction='none')""".split()
 OF_IMAGES = """F.avg_pool2d(x,2) F.max_pool2d(x,2,return_indices=True) F.interpolate(x,scale_factor=2) F.interpolate(x,size=(3,3),mode='bilinear') F.pad(x,(1,1,1,1)) F.batch_norm(x,torch.zeros(x.shape[1]),torch.ones(x.shape[1])) x.mean((2,3)) x.flatten(1)
 x.permute(0,2,3,1).contiguous() x*2 x+x.mean(1,keepdim=True) torch.cat([x,x],1) x.softmax(1) x[:,:1] x.roll(1,2) x.flip(1) x.clone() x.double() x.quantile(.5,1) F.prelu(x,torch.ones(x.shape[1])) x.amin(1) F.pixel_unshuffle(x,2) F.instance_norm(x)
 F.interpolate(x.to(torch.complex64),scale_factor=2)""".split()

@@ -111,7 +111,7 @@ bool operands_are_swapped(std::string_view alias) { return alias == "torch.rsub"
 std::uint32_t writes_of_alias(std::string_view alias, bool has_elements) {
   const std::string_view word = last_word(alias);
   if (word == "one_hot") return has_elements ? 2 : 0;
-  return word == "quantile" || word == "nanquantile" ? 2 : word == "isclose" ? 1 : 0;
+  return word == "quantile" || word == "nanquantile" ? 2 : word == "isclose" || word == "matrix_rank" ? 1 : 0;
 }
 
 std::optional<AliasLayout> layout_of_alias(std::string_view alias, const ir::Node& made, std::span<const ir::Dim> shape, bool number_first) {
