@@ -315,6 +315,27 @@ def test_one_graph_serves_parts_with_gaps_and_without_where_they_do_not_matter()
         check(fn, parts, 2, breaks=False)
 
 
+@pytest.mark.parametrize("made", [
+    lambda x: torch.nn.functional.interpolate(x[None], size=(16, 16), mode="bilinear", antialias=True)[0] * 2,
+    lambda x: torch.special.bessel_j0(x) + 1, lambda x: torch.special.airy_ai(x[:, None]),
+])
+def test_one_graph_serves_parts_with_gaps_for_calls_that_the_library_makes(made):
+    check(made, parts, 2, breaks=False)
+    for height, width in ((40, 48), (40, 20), (17, 48), (11, 13)):
+        part = IMAGE[:, :height, :width]
+        assert tenon.compile(made)(part).stride() == made(part).stride()
+
+
+def test_a_call_that_the_library_makes_of_a_part_in_another_order():
+    made = lambda x: torch.special.bessel_j0(x.permute(1, 2, 0))
+    tenon.reset()
+    compiled, draw = tenon.compile(made), random.Random(9)
+    for _ in range(20):
+        part, = parts(draw)
+        same(compiled(part), made(part))
+        assert compiled(part).stride() == made(part).stride()
+
+
 def written(x):
     x.mul_(2)
     return x

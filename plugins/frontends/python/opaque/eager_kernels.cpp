@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 #include <unordered_set>
 
@@ -124,9 +125,8 @@ void require_eager_kernel(PyObject* callable, const ForeignFunction& function, P
 
 namespace {
 
-/// A tensor on the device that lies as a twin does: zeros, of which some may share memory.
-Ref zeros_like_twin(const TorchLibrary& torch, PyObject* twin, ir::Device device) {
-  const TensorSpec spec = read_twin(twin);
+/// A tensor on the device that lies as a spec says: zeros, of which some may share memory.
+Ref zeros_that_lie(const TorchLibrary& torch, const TensorSpec& spec, ir::Device device) {
   std::int64_t last = 0;
   for (std::size_t d = 0; d < spec.shape.size(); ++d) last += (spec.shape[d] - 1) * spec.strides[d];
   Ref kwargs = checked(Py_BuildValue("{sOsO}", "dtype", torch.dtypes[static_cast<std::size_t>(spec.dtype)].get(), "device", torch_device_object(torch, device)));
@@ -148,7 +148,7 @@ Ref with_strides_of_kernels(Ref answer, const StandIns& stand_ins, PyObject* cal
     elements += count;
     if (elements > most) return Ref::borrow(item);
     const auto index = stand_ins.of_twin(item);
-    return zeros_like_twin(torch, item, on_device && index ? stand_ins[*index].device : ir::Device());
+    return zeros_that_lie(torch, spec, on_device && index ? stand_ins[*index].device : ir::Device());
   };
   std::vector<Ref> said, given;
   collect_tensors(answer.get(), said);
@@ -170,6 +170,52 @@ Ref with_strides_of_kernels(Ref answer, const StandIns& stand_ins, PyObject* cal
     if (of_an_operand(item) || spec.shape != made.shape || spec.dtype != made.dtype || spec.strides == made.strides) return Ref::borrow(item);
     return make_twin(TensorKind::torch, spec.dtype, spec.shape, made.strides, true);
   });
+}
+
+namespace {
+
+/// How the results of a call lie for zeros that lie in one way; nothing where one is no new tensor.
+std::optional<std::vector<TensorSpec>> specs_on_zeros(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::span<PyObject* const> twins, std::span<const Extents> way) {
+  const TorchLibrary& torch = *torch_library();
+  std::vector<Ref> zeros, given;
+  for (std::size_t i = 0; i < twins.size(); ++i) {
+    TensorSpec spec = read_twin(twins[i]);
+    spec.strides = way[i];
+    zeros.push_back(zeros_that_lie(torch, spec, ir::Device()));
+  }
+  const auto in_place = [&](PyObject* item) {
+    const auto found = std::ranges::find(twins, item);
+    return found == twins.end() ? Ref() : zeros[static_cast<std::size_t>(found - twins.begin())];
+  };
+  const Ref args = with_replaced(twin_args, in_place), kwargs = twin_kwargs ? with_replaced(twin_kwargs, in_place) : Ref();
+  collect_tensors(call_filtered("ignore", callable, args.get(), kwargs.get()).get(), given);
+  std::vector<TensorSpec> specs;
+  for (const Ref& tensor : given) {
+    const auto shares = [&](const Ref& operand) { return place_of_twin(operand.get()).storage == place_of_twin(tensor.get()).storage; };
+    if (!torch.is_tensor(tensor.get()) || std::ranges::any_of(zeros, shares)) return std::nullopt;
+    specs.push_back(read_twin(tensor.get()));
+  }
+  return specs;
+}
+
+bool all_lie_alike(std::span<const TensorSpec> some, std::span<const TensorSpec> others) {
+  return std::ranges::equal(some, others, [](const TensorSpec& a, const TensorSpec& b) { return a.dtype == b.dtype && a.shape == b.shape && a.strides == b.strides; });
+}
+
+}  // namespace
+
+bool lie_alike(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::span<PyObject* const> twins, std::span<const std::vector<Extents>> ways) {
+  try {
+    const auto first = specs_on_zeros(callable, twin_args, twin_kwargs, twins, ways.front());
+    return first && std::ranges::all_of(ways.subspan(1), [&](const std::vector<Extents>& way) {
+      const auto specs = specs_on_zeros(callable, twin_args, twin_kwargs, twins, way);
+      return specs && all_lie_alike(*first, *specs);
+    });
+  } catch (const PythonError&) {
+    PyErr_Clear();
+  } catch (const GraphBreak&) {  // what it gives is no ordinary tensor
+  }
+  return false;
 }
 
 Ref answer_on_zeros(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs) {

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <span>
+#include <vector>
 
 #include "python/foreign/foreign_names.h"
 #include "python/objects/ref.h"
@@ -28,6 +29,10 @@ Ref answer_for_all_elements(PyObject* callable, PyObject* twin_args, PyObject* t
 /// draw nothing, and take any zeros: an assertion of theirs ends all work there. As it is where the kernels raise, or operands have more
 /// than `most` elements.
 Ref with_strides_of_kernels(Ref answer, const StandIns& stand_ins, PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::int64_t most, bool on_device);
+
+/// Whether torch's CPU kernels make, in new memory, what lies alike for zeros that lie in each of some ways: a way is the strides of each of `twins`.
+/// False where they raise.
+bool lie_alike(PyObject* callable, PyObject* twin_args, PyObject* twin_kwargs, std::span<PyObject* const> twins, std::span<const std::vector<Extents>> ways);
 
 /// What the call gives for zeros of the dtypes and sizes of its twins. Throws PythonError where it raises.
 Ref answer_on_zeros(PyObject* callable, const ForeignFunction& function, PyObject* twin_args, PyObject* twin_kwargs);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <numeric>
 
 #include "python/metadata/strides.h"
@@ -110,6 +111,27 @@ void settle_gaps(Symbols& symbols, const ir::Shape& shape, const ir::Shape& stri
   const std::vector<std::size_t> dims = several(shape);
   settle(dims);
   settle(outermost_first(dims, known));
+}
+
+std::vector<Extents> ways_to_lie(const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> sizes, std::span<const std::int64_t> known) {
+  constexpr std::size_t kMost = 8;
+  const std::vector<std::size_t> dims = several(shape);
+  if (outermost_first(dims, known) != dims) return {};
+  std::vector<Extents> ways = {Extents(known.begin(), known.end())};
+  for (std::size_t at = dims.size(); at-- > 1;) {
+    const std::size_t outer = dims[at - 1], inner = dims[at];
+    const std::int64_t gap = known[outer] - known[inner] * sizes[inner];
+    const bool varies = !(strides[outer] - strides[inner] * shape[inner]).is_constant();
+    if (gap < 0 || (varies && 2 * ways.size() > kMost)) return {};
+    std::vector<Extents> with_gap = varies ? ways : std::vector<Extents>();
+    for (Extents& way : ways) way[outer] = way[inner] * sizes[inner] + (varies ? 0 : gap);
+    for (Extents& way : with_gap) way[outer] = way[inner] * (sizes[inner] + 1);
+    ways.insert(ways.end(), std::make_move_iterator(with_gap.begin()), std::make_move_iterator(with_gap.end()));
+  }
+  for (std::size_t next = shape.size(); next-- > 1;)  // a dimension of size 1 goes on lying as if it were another one around the next
+    if (shape[next - 1] == ir::Dim(1) && known[next - 1] == known[next] * sizes[next])
+      for (Extents& way : ways) way[next - 1] = way[next] * sizes[next];
+  return ways;
 }
 
 }  // namespace tenon::python

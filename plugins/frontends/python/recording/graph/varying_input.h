@@ -18,5 +18,8 @@ ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId sourc
 void settle_order(Symbols& symbols, const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> known);
 /// The same of where it has gaps: whether the library copies it or gives a view, or says that it is contiguous, hangs on that, too.
 void settle_gaps(Symbols& symbols, const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> known);
+/// Strides with which it may lie as far as that would guard it, for the sizes of this call: with and without each gap that numbers decide. Empty where
+/// they are many, or its dimensions lie in another order, or within each other.
+std::vector<Extents> ways_to_lie(const ir::Shape& shape, const ir::Shape& strides, std::span<const std::int64_t> sizes, std::span<const std::int64_t> known);
 
 }  // namespace tenon::python

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 
 #include "python/compat/undefined_results.h"
@@ -300,7 +301,49 @@ void RecordedResults::settle_gaps_for(const ForeignFunction& function, PyObject*
   if (std::ranges::all_of(made, [&](ir::NodeId node) { return is_always_view(graph_, node); })) return;
   const bool fresh = function.op && !function.writes && (function.flavour == ops::Flavour::torch ? !function.may_alias : function.ufunc != nullptr);
   const bool by_order = fresh && !kwargs_name_a_layout(kwargs) && (is_pointwise(function) || function.op->traits.layout != ops::ResultLayout::unknown);
-  if (!by_order || !std::ranges::all_of(made, [&](ir::NodeId node) { return ops::find_op(graph_.node(node).op) != nullptr; })) settle_gaps(operands);
+  const auto is_alike = [&](ir::NodeId node) { return by_order && ops::find_op(graph_.node(node).op) != nullptr; };
+  const auto reads_numbers = [&](ir::NodeId node) { return std::ranges::all_of(graph_.node(node).operands, [&](ir::ValueId value) { return graph_.type(value).rank() == 0; }); };
+  const auto was_tried = [&](ir::NodeId node) { return std::ranges::find(without_gaps_, node) != without_gaps_.end(); };
+  const bool tried = std::ranges::any_of(made, was_tried);
+  if (!std::ranges::all_of(made, [&](ir::NodeId node) { return is_alike(node) || was_tried(node) || (tried && reads_numbers(node)); })) settle_gaps(operands);
+}
+
+/// For each way in which operands may lie, as far as gaps that vary go, the strides of all; empty where they are many or cannot be said.
+std::vector<std::vector<Extents>> RecordedResults::ways_to_lie(std::span<const Index> operands) const {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::vector<Extents>> ways = {{}};
+  for (Index index : operands) {
+    const StandIn& s = stand_ins_[index];
+    const auto strides = core_.in_late_memory(index) ? std::nullopt : strides_of(index);
+    const std::vector<Extents> own = strides ? python::ways_to_lie(graph_.type(s.value).shape, *strides, s.shape, s.strides) : std::vector<Extents>();
+    if (own.size() * ways.size() > kMost) return {};
+    std::vector<std::vector<Extents>> all;
+    for (const std::vector<Extents>& way : ways)
+      for (const Extents& each : own) {
+        all.push_back(way);
+        all.back().push_back(each);
+      }
+    ways = std::move(all);
+  }
+  return ways;
+}
+
+void RecordedResults::note_opaque(ir::NodeId node, PyObject* callable, PyObject* args, PyObject* kwargs) {
+  constexpr std::int64_t kMost = 1 << 18;  // elements
+  const std::vector<Index> operands = stand_ins_.among(args, kwargs);
+  if (!symbols_.any() || operands.empty() || !core_.device_of(operands).is_host()) return;
+  std::int64_t elements = 0;
+  std::vector<PyObject*> twins;
+  for (Index index : operands) {
+    const Extents& shape = stand_ins_[index].shape;
+    elements += std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies());
+    twins.push_back(stand_ins_.twin(index));
+  }
+  if (elements > kMost) return;
+  const std::vector<std::vector<Extents>> ways = ways_to_lie(operands);
+  if (ways.size() < 2) return;
+  const Ref twin_args = stand_ins_.with_twins(args), twin_kwargs = kwargs ? stand_ins_.with_twins(kwargs) : Ref();
+  if (lie_alike(callable, twin_args.get(), twin_kwargs.get(), twins, ways)) without_gaps_.push_back(node);
 }
 
 /// In which order a view lies decides what the library does with it: where numbers vary, that is guarded.

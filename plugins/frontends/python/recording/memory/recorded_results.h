@@ -45,6 +45,9 @@ class RecordedResults {
   /// Guards where operands have gaps, unless what a call has given for them, with the nodes from `first` on, is the same with and without.
   void settle_gaps_for(const ForeignFunction& function, PyObject* kwargs, std::size_t first, std::span<const Index> operands);
   void settle_gaps(std::span<const Index> operands);
+  /// Takes note of a node for a call that the library makes, and that only computes: where what it gives lies alike with any gaps of its operands,
+  /// these are not guarded for it.
+  void note_opaque(ir::NodeId node, PyObject* callable, PyObject* args, PyObject* kwargs);
 
  private:
   /// Whether one has no elements, and does not lie as row-major ones do: how the results lie differs from function to function.
@@ -56,12 +59,14 @@ class RecordedResults {
   Ref stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function, std::span<const Index> operands);
   void find_viewed(StandIn& view, std::span<const Index> operands);
   void settle_layout(StandIn& view, Index viewed, std::optional<ir::ValueId> from);
+  std::vector<std::vector<Extents>> ways_to_lie(std::span<const Index> operands) const;
 
   RecordedGraph& core_;
   ir::Graph& graph_;
   Symbols& symbols_;
   StandIns& stand_ins_;
   PresentValues& present_;
+  std::vector<ir::NodeId> without_gaps_;  // opaque nodes of which gaps of operands change nothing
 };
 
 }  // namespace tenon::python

@@ -157,6 +157,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
   const std::vector<OpaqueResult> recorded = call->results;
   const std::size_t first_node = core_.graph.nodes().size();
   std::vector<ir::ValueId> results = add_node(function, std::move(call), std::move(values), std::move(types), use);
+  if (only_computes && function.flavour == ops::Flavour::torch && !results.empty()) results_.note_opaque(core_.graph.value(results.front()).node, callable, known_args.get(), known_kwargs.get());
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = permuted(core_.builder, results[i], inverse(recorded[i].order));
   if (history_.tracking() && no_slope)
     for (ir::ValueId& drawn : results) drawn = with_slope_of_zero(drawn, operands);
