@@ -95,6 +95,61 @@ def test_a_function_that_breaks_often_is_called_as_it_is(nested, capfd):
     assert capfd.readouterr().err.count("is called as plain Python from now on") == 1
 
 
+def number_of_ways(log):
+    """Goes one of several ways, and computes nothing."""
+    log.append(0)
+    print(end="")  # what nobody can see the end of
+    n = len(log) % 5
+    if n == 0:
+        return 3
+    return n + 1 if n < 3 else n - 1
+
+
+def array_one_way(x, log):
+    log.append(0)
+    print(end="")
+    return np.exp(x) * np.cos(x) if len(log) % 3 == 2 else 1.0
+
+
+@pytest.mark.parametrize("called, left", [(lambda x, log: number_of_ways(log), 1), (array_one_way, 0)], ids=["numbers", "arrays"])
+def test_a_function_that_goes_several_ways_is_called_as_it_is_unless_it_works_on_arrays(called, left):
+    def fn(x, log):
+        return np.sin(x) * called(x, log)
+
+    compiled, ours, plain, x = tenon.compile(fn), [], [], np.linspace(0, 1, 5000)
+    for _ in range(20):
+        np.testing.assert_allclose(compiled(x, ours), fn(x, plain))
+        assert ours == plain
+    stats = tenon.stats()
+    assert stats["left_to_python"] == left and stats["eager_fallbacks"] == 0, stats
+
+
+def passing_on(function):
+    def passes_on(*args, **kwargs):
+        print(end="")
+        return function(*args, **kwargs)
+
+    return passes_on
+
+
+def test_what_passes_on_its_arguments_is_not_left_for_one_function_that_it_calls():
+    torch = pytest.importorskip("torch")
+    place = passing_on(lambda: torch.randint(0, 9, (1,)).item())
+    wave = passing_on(lambda x: x.sin() * x.cos() + x.exp())
+
+    def fn(x):
+        at = place()
+        return wave(x[at : at + 500])
+
+    compiled, x = tenon.compile(fn), torch.linspace(0, 1, 600)
+    for call in range(10):
+        torch.manual_seed(call)
+        want = fn(x)
+        torch.manual_seed(call)
+        torch.testing.assert_close(compiled(x), want)
+    assert tenon.stats()["left_to_python"] == 0, tenon.stats()
+
+
 def test_what_raises_in_a_function_that_is_called_as_it_is_reaches_the_caller():
     def noisy(n):
         for k in range(4):

@@ -114,6 +114,31 @@ def test_a_crop_of_varying_size_that_is_resized():
     check(resized_crop, lambda draw: (IMAGE,), 8)
 
 
+def place_that_fits(height, width):
+    """As torchvision's RandomResizedCrop.get_params: draws until what is drawn fits into the image."""
+    for _ in range(10):
+        area = height * width * torch.empty(1).uniform_(0.1, 1.0).item()
+        ratio = torch.exp(torch.empty(1).uniform_(-0.3, 0.3)).item()
+        w, h = int(round(math.sqrt(area * ratio))), int(round(math.sqrt(area / ratio)))
+        if 0 < w <= width and 0 < h <= height:
+            return torch.randint(0, height - h + 1, (1,)).item(), torch.randint(0, width - w + 1, (1,)).item(), h, w
+    return 0, 0, height, width
+
+
+def resized_part(x):
+    i, j, h, w = place_that_fits(*x.shape[-2:])
+    part = x[..., i : i + h, j : j + w]
+    if part.shape[-2:] == (16, 16):
+        return part
+    return torch.nn.functional.interpolate(part[None], size=(16, 16), mode="bilinear", antialias=True)[0]
+
+
+def test_numbers_drawn_until_they_fit():
+    """How often that takes, and where it stops, is no variant: the function that draws is called as it is."""
+    check(resized_part, lambda draw: (IMAGE,), 5)
+    assert tenon.stats()["left_to_python"] == 1, tenon.stats()
+
+
 @pytest.mark.parametrize("shaped", [lambda y, h, w: y.reshape(-1, 3, h, w) * 2, lambda y, h, w: y.reshape(3, h, w) + 1, lambda y, h, w: y.reshape(1, 3, 1, h, w).sum(-1)],
                          ids=["batch", "same", "between"])
 def test_parts_given_the_sizes_that_they_have_by_name(shaped):

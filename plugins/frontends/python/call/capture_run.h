@@ -24,7 +24,7 @@ struct CaptureWishes {
   bool freeze = false;       // parameters and buffers that the program does not write become constants under guards
   bool leave_loops = false;  // loops that go round thousands of times are left to plain Python
   SteppedLoops* stepped = nullptr;  // loops of which each round is a segment; null where none may be
-  const PlainFunctions* plain = nullptr;  // functions that are called as they are; null where none may be
+  PlainFunctions* plain = nullptr;  // functions that are called as they are; null where none may be
 };
 
 /// Captures from a start on, under the thread's present state, to the return or to the first break. The entry has no program yet. `state`:

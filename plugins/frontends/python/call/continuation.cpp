@@ -50,7 +50,7 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
     EntryRef next = point && pays(*point) ? entry_at(*point) : EntryRef();
     if (next && !next->has_frames_left()) next = {};
     if (!next && !PyErr_Occurred()) {
-      progress = plainly(result);
+      progress = point && cache_.is_in_plain_function(*point) ? as_plain_function(result) : plainly(result);  // a capture may have left it
       continue;
     }
     Built built;
@@ -80,6 +80,7 @@ PyObject* Continuation::run(EntryRef entry, std::vector<Ref> objects) {
     drawn_.take(next->segment(), built.objects);
     if (!chain_.settle(*stop, std::move(built.objects))) return nullptr;
     if (chain_.depth() == depth) cache_.note_segment(*point, chain_, gain);
+    if (stop->why.wants_numbers && !next->segment().ends.empty() && !next->plain().on_arrays) cache_.note_numbers(*point);
     progress = go_past(*stop, point, result);
   }
   return progress == Progress::returned ? result.release() : nullptr;

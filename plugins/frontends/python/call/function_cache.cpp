@@ -53,6 +53,12 @@ bool recurses(const LiveChain& chain) {
   return same > kMostFramesOfOneCode;
 }
 
+/// Whether a function passes on whatever it is given (a decorator's, a module's call): its code runs for many functions, and tells of none.
+bool passes_on(PyObject* code) {
+  constexpr int kAny = CO_VARARGS | CO_VARKEYWORDS;
+  return (reinterpret_cast<PyCodeObject*>(code)->co_flags & kAny) == kAny;
+}
+
 }  // namespace
 
 void take_renderer(Ref renderer) { Py_XSETREF(g_renderer, renderer.release()); }
@@ -261,6 +267,7 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
     refuse(*stopped);
     return {};
   }
+  if (!point.entries().empty() && leaves_function(point, "it breaks, and goes now one way and now another without computing on arrays")) return {};
   return keep(point, std::get<EntryRef>(std::move(captured)), *now, values);
 }
 
@@ -344,12 +351,25 @@ void FunctionCache::leave_to_python(CapturePoint& point, std::string_view why) {
     log_line(fmt::format("tenon: {}{} is left to plain Python: {}", name_, point.describe(), why));
 }
 
-void FunctionCache::note_segment(CapturePoint& from, const LiveChain& to, double gain) {
+void FunctionCache::note_segment(const CapturePoint& from, const LiveChain& to, double gain) {
   PyObject* code = from.called_code();
-  if (!may_be_left() || !code || reinterpret_cast<PyObject*>(compat::code_of(to[to.depth() - 1].frame)) != code || !plain_functions_.note_segment(code, gain)) return;
+  if (!may_be_left() || !code || passes_on(code) || reinterpret_cast<PyObject*>(compat::code_of(to[to.depth() - 1].frame)) != code || !plain_functions_.note_segment(code, gain)) return;
+  report_plain_function(from, "it breaks often, and the graphs in between do less than a break costs");
+}
+
+void FunctionCache::note_numbers(const CapturePoint& from) { leaves_function(from, "it breaks, and so does what follows for the numbers that it draws"); }
+
+/// Leaves the function that a continuation is in to plain Python, unless it computes on arrays. Gives whether it did.
+bool FunctionCache::leaves_function(const CapturePoint& point, std::string_view why) {
+  PyObject* code = point.called_code();
+  if (!may_be_left() || !code || passes_on(code) || !plain_functions_.note_cost(code)) return false;
+  report_plain_function(point, why);
+  return true;
+}
+
+void FunctionCache::report_plain_function(const CapturePoint& point, std::string_view why) {
   ++counters().left_to_python;
-  if (logs().fallbacks || logs().graph_breaks)
-    log_line(fmt::format("tenon: {}: what it calls{} is called as plain Python from now on: it breaks often, and the graphs in between do less than a break costs", name_, from.describe()));
+  if (logs().fallbacks || logs().graph_breaks) log_line(fmt::format("tenon: {}: what it calls{} is called as plain Python from now on: {}", name_, point.describe(), why));
 }
 
 /// Leaves the loop that the innermost frame is in to plain Python also where it begins.

@@ -55,7 +55,9 @@ class FunctionCache {
   /// Gives up a continuation that costs more than plain Python.
   void leave_to_python(CapturePoint& point, std::string_view why);
   /// Takes note of what a segment has gained over plain execution, its break included; that tells of a function where it has begun and ended in it.
-  void note_segment(CapturePoint& from, const LiveChain& to, double gain);
+  void note_segment(const CapturePoint& from, const LiveChain& to, double gain);
+  /// Takes note of a segment that has left the function in which it began, and done nothing but find numbers that are wanted then.
+  void note_numbers(const CapturePoint& from);
   /// Whether a continuation is in a function that is left to plain Python.
   bool is_in_plain_function(const CapturePoint& point) const { return point.called_code() && plain_functions_.contains(point.called_code()); }
   /// Logs that a graph could not run on these values.
@@ -81,6 +83,8 @@ class FunctionCache {
   bool may_end_here(const CacheEntry& entry);
   bool limit_reached(CapturePoint& point, const TorchState& state, const CallArguments& values);
   void leave_loop(const LiveChain& chain);
+  bool leaves_function(const CapturePoint& point, std::string_view why);
+  void report_plain_function(const CapturePoint& point, std::string_view why);
   bool still_freezes(CapturePoint& point);
   void refuse(const CaptureBreak& why);
   void fail_to_compile();

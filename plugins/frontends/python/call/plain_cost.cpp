@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "core/ops/catalog.h"
-#include "core/ops/view.h"
+#include "python/graph/array_work.h"
 
 namespace tenon::python {
 namespace {
@@ -16,36 +16,6 @@ constexpr double kItemOfArray = 100;
 constexpr double kCallOnArrays = 500;
 constexpr double kCallOnTensors = 1500;
 constexpr double kElement = 0.5;
-constexpr double kElementsOfUnknownSize = 1000;
-
-double elements(const ir::Type& type) {
-  double count = 1;
-  for (const ir::Dim& dim : type.shape) {
-    if (!dim.is_constant()) return kElementsOfUnknownSize;
-    count *= static_cast<double>(dim.constant());
-  }
-  return count;
-}
-
-/// How many elements a node goes through; 0 where it has to do with single numbers only, or shows what is there.
-double elements_of(const ir::Graph& graph, ir::NodeId id) {
-  const ir::Node& node = graph.node(id);
-  const ops::Op* op = ops::find_op(node.op);
-  if (ops::is_view(graph, id) || node.op == "unbind") return 0;
-  double most = 0;
-  const auto count = [&](ir::ValueId value) {
-    if (const ir::Type& type = graph.type(value); type.rank() > 0) most = std::max(most, elements(type));
-  };
-  if (op && op->written_part) {
-    count(node.operands[1]);
-    return most;
-  }
-  for (ir::ValueId result : node.results) count(result);
-  const auto loop = ops::loop_of(graph, id);
-  if (!loop || loop->reducer)
-    for (ir::ValueId operand : node.operands) count(operand);
-  return most;
-}
 
 bool is_item(std::string_view call) { return call == "numpy.ndarray.__getitem__" || call == "numpy.ndarray.__setitem__"; }
 

@@ -41,6 +41,7 @@ struct Interrupted {};
 class Evaluator {
  public:
   Evaluator(Recorder& recorder, Heap& heap, const CaptureOptions& options);
+  ~Evaluator();
 
   Heap& heap() { return heap_; }
   Recorder& recorder() { return recorder_; }
@@ -82,11 +83,7 @@ class Evaluator {
   Frame& frame() { return *frames_.back(); }
   void push_frame(std::unique_ptr<Frame> frame);
   /// The innermost frame, which runs no longer.
-  std::unique_ptr<Frame> take_frame() {
-    std::unique_ptr<Frame> taken = std::move(frames_.back());
-    frames_.pop_back();
-    return taken;
-  }
+  std::unique_ptr<Frame> take_frame();
   /// Adds one that was there when the capture began, before any that is pushed.
   void keep_frame(std::unique_ptr<Frame> frame) {
     frames_.push_back(std::move(frame));

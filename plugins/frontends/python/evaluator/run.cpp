@@ -41,7 +41,20 @@ Evaluator::Evaluator(Recorder& recorder, Heap& heap, const CaptureOptions& optio
 void Evaluator::push_frame(std::unique_ptr<Frame> frame) {
   const auto made = static_cast<int>(frames_.size() - kept_frames_);
   if (frames_.size() >= kDeepestChain || made >= compat::frames_left()) throw GraphBreak("a recursion deeper than the evaluator follows");
+  frame->work_before = recorder_.array_work();
   frames_.push_back(std::move(frame));
+}
+
+std::unique_ptr<Frame> Evaluator::take_frame() {
+  std::unique_ptr<Frame> taken = std::move(frames_.back());
+  frames_.pop_back();
+  if (options_.plain && recorder_.array_work() > taken->work_before) options_.plain->note_work(taken->code->object.get());
+  return taken;
+}
+
+/// Those that a break has left tell what they have done, too.
+Evaluator::~Evaluator() {
+  while (!frames_.empty()) take_frame();
 }
 
 void Evaluator::mark_position() {
@@ -66,7 +79,7 @@ Ref Evaluator::run(std::size_t base) {
         if (interrupted() && base == 0) throw;
         Ref exception = compat::take_exception();
         if (base > 0) {  // whoever started this run may handle it
-          while (frames_.size() > base) frames_.pop_back();
+          while (frames_.size() > base) take_frame();
           compat::set_exception(std::move(exception));
           throw;
         }
@@ -125,7 +138,7 @@ void Evaluator::unwind() {
     if (f.kept)  // the traceback of a real exception holds the frame, and what is in it, until that goes
       for (const std::vector<Slot>* slots : {&f.locals, &f.stack})
         for (const Slot& slot : *slots) dropped_.require_no_effect_of_drop(slot);
-    frames_.pop_back();
+    take_frame();
   }
 }
 
@@ -154,8 +167,7 @@ void Evaluator::finish(Ref result) {
   if (frame().kept && frames_.size() > 1)
     for (const Slot& local : frame().locals) dropped_.require_no_effect_of_drop(local);
   if (frame().kept) ends_.push_back(frame().current);
-  std::unique_ptr<Frame> done = std::move(frames_.back());
-  frames_.pop_back();
+  const std::unique_ptr<Frame> done = take_frame();
   switch (done->completion) {
     case Completion::push: push(std::move(result)); break;
     case Completion::discard: break;

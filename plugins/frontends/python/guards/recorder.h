@@ -41,6 +41,8 @@ class Recorder {
 
   /// How many operations have been recorded.
   virtual std::size_t recorded() const { return 0; }
+  /// How many of them have to do with more than a few elements.
+  virtual std::size_t array_work() { return 0; }
 
   /// The role of objects of exactly this type. Asked once a type and capture.
   virtual Role role(PyTypeObject* type) = 0;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "python/graph/array_work.h"
 #include "python/guards/recorder.h"
 #include "python/recording/graph/assumptions.h"
 #include "python/recording/graph/history.h"
@@ -92,6 +93,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   Ref call_operator(PyObject* ufunc, PyObject* args) override;
   Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) override;
   std::size_t recorded() const override { return core_.graph.nodes().size(); }
+  std::size_t array_work() override { return array_work_.count(core_.graph); }
   Ref length(PyObject* stand_in) override { return metadata_.length(stand_in); }
   Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) override;
   std::optional<bool> truth_of(PyObject* stand_in) override { return known_.truth(stand_in); }
@@ -155,6 +157,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   Ref drawing(const ForeignFunction& function, std::span<const Ref> arguments);
 
   RecordedGraph core_;
+  ArrayWork array_work_;
   RecordedInputs inputs_;
   History history_;
   KnownValues known_{core_};

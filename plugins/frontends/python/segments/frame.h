@@ -38,6 +38,7 @@ struct Frame {
   Ref completion_object;
   PyObject* generator = nullptr;  // the generator whose frame this is (borrowed: it is alive while the frame runs)
   bool kept = false;              // it was there when the capture began
+  std::size_t work_before = 0;    // Recorder::array_work when it was entered
   Ref saved_exception;            // generators: what was being handled where it was resumed
 
   const Instruction& instruction() const { return code->instructions[current]; }

@@ -1,7 +1,8 @@
-// Functions that a program calls as plain Python although they could be captured: they break over and over, and do little in between.
+// Functions that a program calls as plain Python although they could be captured: what they do between their breaks gains nothing.
 #pragma once
 
 #include <map>
+#include <utility>
 
 #include "python/objects/ref.h"
 
@@ -10,16 +11,21 @@ namespace tenon::python {
 /// Those of one compiled function. Lives as long as its cache. Needs the GIL.
 class PlainFunctions {
  public:
+  /// Takes note that a function has computed on arrays in a graph.
+  void note_work(PyObject* code) { record_of(code).works = true; }
   /// Takes note of a segment that has begun and ended in one frame of a function: what it does, the break after it included, in nanoseconds over
   /// plain execution. Gives whether the function has just turned out to be better called as it is.
   bool note_segment(PyObject* code, double gain) {
-    Record& record = records_[code];
-    if (!record.code) record.code = Ref::borrow(code);
+    Record& record = record_of(code);
     ++record.segments;
     record.gain += gain;
-    if (record.is_plain || record.segments < kFewest || record.gain >= 0) return false;
-    any_ = record.is_plain = true;
-    return true;
+    return record.segments >= kFewest && record.gain < 0 && leave(record);
+  }
+  /// The same of a function whose breaks cost others: what follows has one more variant, or breaks for a number that it has drawn. One that has never
+  /// computed on arrays is better called as it is, and what it gives are numbers of what follows.
+  bool note_cost(PyObject* code) {
+    Record& record = record_of(code);
+    return !record.works && leave(record);
   }
   bool contains(PyObject* code) const {
     if (!any_) return false;
@@ -37,8 +43,18 @@ class PlainFunctions {
     Ref code;  // kept, so that the address stays its
     std::size_t segments = 0;
     double gain = 0;
+    bool works = false;
     bool is_plain = false;
   };
+  Record& record_of(PyObject* code) {
+    Record& record = records_[code];
+    if (!record.code) record.code = Ref::borrow(code);
+    return record;
+  }
+  bool leave(Record& record) {
+    any_ = true;
+    return !std::exchange(record.is_plain, true);
+  }
   std::map<PyObject*, Record> records_;
   bool any_ = false;
 };
