@@ -77,15 +77,6 @@ def test_requires_grad_in_place(check):
         check.same(compiled(torch.ones(3)), (torch.ones(3) * 2).requires_grad_())
 
 
-def test_the_cure_is_named_once(capfd):
-    compiled = tenon.compile(lambda w: (w * 2 + 1).sum(), backend=lambda graph, inputs: graph.forward)
-    w = torch.ones(3, requires_grad=True)
-    for _ in range(3):
-        compiled(w).backward()
-    assert w.grad.tolist() == [6, 6, 6]
-    assert capfd.readouterr().err.count("torch.no_grad()") == 1
-
-
 def test_a_view_made_without_gradients_requires_what_it_views():
     weight = torch.nn.Parameter(torch.ones(4, 2))
     with torch.no_grad():

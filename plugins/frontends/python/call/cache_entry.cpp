@@ -10,6 +10,8 @@
 #include "python/compat/waiting_signals.h"
 #include "python/foreign/autocast.h"
 #include "python/graph/error_alarms.h"
+#include "python/graph/given_tensors.h"
+#include "python/graph/graph_of_ops.h"
 #include "python/library/numpy_api.h"
 #include "python/library/numpy_state.h"
 #include "python/library/random_state.h"
@@ -105,6 +107,8 @@ int CacheEntry::traverse(visitproc visit, void* arg) const {
   if (int stopped = segment_.objects.traverse(visit, arg)) return stopped;
   if (int stopped = segment_.journal.traverse(visit, arg)) return stopped;
   Py_VISIT(program_.callable());
+  if (backward_ && backward_.use_count() == 1)  // else nodes of the program's graph have it too
+    if (int stopped = backward_->traverse(visit, arg)) return stopped;
   if (captured_.recording)
     if (int stopped = traverse_trace(captured_.recording->trace, visit, arg)) return stopped;
   for (const auto& call : captured_.opaque_calls)
@@ -116,20 +120,21 @@ bool CacheEntry::outlived() const noexcept {
   return std::ranges::any_of(captured_.frozen, [](const auto& frozen) { return frozen && frozen->written(); });
 }
 
+std::optional<Program> CacheEntry::compile_for_callable(const Settings& settings, const std::string& name) {
+  if (captured_.gradients)
+    for (const GradientNode& node : captured_.gradients->nodes) require_calls_of_ops(*node.whole.captured);  // now, not when they are asked for
+  std::vector<PyObject*> inputs;
+  std::vector<Ref> held;  // the values are those of the last check, and the callable may call the function
+  for (std::uint32_t slot : input_slots_) inputs.push_back(held.emplace_back(Ref::borrow(segment_.guards.values()[slot])).get());
+  return compile_with_callable(captured_, settings, name, inputs);
+}
+
 bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   if (!runs_) return true;
-  std::optional<Program> program;
-  if (settings.callable) {
-    std::vector<PyObject*> inputs;
-    std::vector<Ref> held;  // the values are those of the last check, and the callable may call the function
-    for (std::uint32_t slot : input_slots_) inputs.push_back(held.emplace_back(Ref::borrow(segment_.guards.values()[slot])).get());
-    program = compile_with_callable(captured_, settings, name, inputs.data());
-  } else {
-    program = compile_natively(captured_, settings);
-  }
+  std::optional<Program> program = settings.callable ? compile_for_callable(settings, name) : compile_natively(captured_, settings);
   if (!program) return false;
   program_ = std::move(*program);
-  if (captured_.gradients) backward_ = SegmentBackward::of(captured_, settings);
+  if (captured_.gradients) backward_ = SegmentBackward::of(captured_, settings, name);
   spent_results_ = has_spent_results(captured_);
   if (!program_.callable()) find_dropped_gradients();
   plain_ = is_plain();
@@ -284,40 +289,52 @@ RunStatus CacheEntry::run_native(RunFrame& frame) {
   return RunStatus::done;
 }
 
+/// What a callable gave, as a result.
+PyObject* CacheEntry::result_of_callable(const TensorOutput& output, const GivenTensor& given) {
+  if (!program_.is_of_ops()) {
+    const bool as_made = output.tensor != TensorKind::torch || output.inference == state_.inference();
+    const InferenceScope scope(as_made ? state_.inference() : output.inference, state_.inference());
+    return as_made ? Py_NewRef(given.tensor.get()) : scope.failed() ? nullptr : PyObject_CallMethod(given.tensor.get(), "clone", nullptr);
+  }
+  if (output.tensor == TensorKind::scalar) return PyObject_CallMethod(given.tensor.get(), "item", nullptr);
+  if (is_as_said(given, output)) return Py_NewRef(given.tensor.get());
+  void* data = nullptr;
+  Ref made = checked(new_output(output, output.shape, output.strides, data));
+  copy_to(made.get(), given);
+  return made.release();
+}
+
 /// The callable gives a sequence: the outputs, then the values of updates.
+RunStatus CacheEntry::take_from_callable(RunFrame& frame, Ref sequence) {
+  try {
+    const std::vector<GivenTensor> given = given_by_callable(std::move(sequence), program_.places(), program_.is_of_ops());
+    for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
+      const TensorOutput& output = captured_.tensors[i];
+      if (output.kind == TensorOutput::Kind::fresh && !(frame.tensors[i] = result_of_callable(output, given[output.index]))) return RunStatus::raised;
+    }
+    for (std::size_t i = 0; i < captured_.updates.size(); ++i) {
+      const auto output = captured_.updates[i].output;
+      if (output) frame.new_values[i] = program_.is_of_ops() ? as_new_value(given[*output], captured_.inputs[captured_.updates[i].input]).release() : Py_NewRef(given[*output].tensor.get());
+    }
+    return RunStatus::done;
+  } catch (const PythonError&) {
+    return RunStatus::raised;
+  }
+}
+
 RunStatus CacheEntry::run_callable(RunFrame& frame) {
-  bool requires_grad = false;
-  for (const TensorSpec& input : captured_.inputs) requires_grad |= input.requires_grad;
-  // The graph holds only operations without gradients, though its inputs may require them.
-  const GradMode mode(state_.grad_enabled() && !requires_grad, state_.grad_enabled());
+  bool without_gradients = program_.is_of_ops();  // which the graph computes itself
+  for (const TensorSpec& input : captured_.inputs) without_gradients |= input.requires_grad;  // else it holds only operations without gradients, though its inputs may require them
+  const GradMode mode(state_.grad_enabled() && !without_gradients, state_.grad_enabled());
   std::optional<compat::SignalsWait> waiting;  // what a handler raises must not be taken for a failure, after which plain execution begins anew
   if (!captured_.updates.empty()) waiting.emplace();
-  Ref given = Ref::steal(PyObject_Vectorcall(program_.callable(), frame.inputs, frame.input_count, nullptr));
+  Ref given = program_.call({frame.inputs, frame.input_count});
   waiting.reset();
   if (!given && !captured_.updates.empty() && PyErr_ExceptionMatches(PyExc_Exception)) {
     PyErr_Clear();  // plain execution raises it again, after the writes that come before it
     return RunStatus::refused;
   }
-  if (!given) return RunStatus::raised;
-  Ref sequence = Ref::steal(PySequence_Fast(given.get(), "a compiled graph must give a tuple of its outputs"));
-  if (!sequence) return RunStatus::raised;
-  if (static_cast<std::size_t>(PySequence_Fast_GET_SIZE(sequence.get())) != output_count_) {
-    set_error(ErrorClass::compile, fmt::format("the compiled graph gave {} results instead of {}", PySequence_Fast_GET_SIZE(sequence.get()), output_count_));
-    return RunStatus::raised;
-  }
-  for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
-    const TensorOutput& output = captured_.tensors[i];
-    if (output.kind != TensorOutput::Kind::fresh) continue;
-    PyObject* made = PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(output.index));
-    const bool as_made = output.tensor != TensorKind::torch || output.inference == state_.inference();
-    const InferenceScope scope(as_made ? state_.inference() : output.inference, state_.inference());
-    frame.tensors[i] = as_made ? Py_NewRef(made) : scope.failed() ? nullptr : PyObject_CallMethod(made, "clone", nullptr);
-    if (!frame.tensors[i]) return RunStatus::raised;
-  }
-  for (std::size_t i = 0; i < captured_.updates.size(); ++i)
-    if (const auto output = captured_.updates[i].output)
-      frame.new_values[i] = Py_NewRef(PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(*output)));
-  return RunStatus::done;
+  return given ? take_from_callable(frame, std::move(given)) : RunStatus::raised;
 }
 
 Ref CacheEntry::result_with(PyObject* const* outputs) {

@@ -18,6 +18,7 @@
 namespace tenon::python {
 
 struct RunFrame;
+struct GivenTensor;
 
 /// How one run ended.
 enum class RunStatus : std::uint8_t {
@@ -37,7 +38,8 @@ class CacheEntry {
   CacheEntry(const CacheEntry&) = delete;
   CacheEntry& operator=(const CacheEntry&) = delete;
 
-  /// Compiles the graph, if there is anything to run. `inputs`: this call's objects. False with an exception set or an interrupt kept.
+  /// Compiles the graph, if there is anything to run. False with an exception set or an interrupt kept. Throws GraphBreak where a backend written in
+  /// Python cannot be told what the graph does.
   bool compile(const Settings& settings, const std::string& name);
 
   /// Whether the entry holds for this call. Never raises.
@@ -99,7 +101,10 @@ class CacheEntry {
   RunStatus refused() const;
   /// Whether each tensor begins where torch's kernels take vectors, and draw in their order.
   bool inputs_are_at_vectors(const RunFrame& frame) const noexcept;
+  std::optional<Program> compile_for_callable(const Settings& settings, const std::string& name);
   RunStatus run_callable(RunFrame& frame);
+  RunStatus take_from_callable(RunFrame& frame, Ref sequence);
+  PyObject* result_of_callable(const TensorOutput& output, const GivenTensor& given);
   bool written_inputs_stand_apart() noexcept;
   bool make_outputs(RunFrame& frame);
   bool make_late_outputs(RunFrame& frame);

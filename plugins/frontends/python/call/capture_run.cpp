@@ -48,7 +48,7 @@ struct Outlook {
 /// One evaluation up to the instruction at which the segment is to end (0: to the return).
 Captured evaluate_once(const CaptureStart& start, const TorchState& state, const std::string& name, std::size_t stop_before, TensorRecorder::Numbers numbers,
                        CaptureWishes wishes, Outlook& outlook) {
-  TensorRecorder recorder(state, numbers, wishes.places, wishes.freeze, wishes.gradients, wishes.functions_leave);
+  TensorRecorder recorder(state, numbers, wishes.places, wishes.freeze, /*gradients=*/true, wishes.functions_leave);
   struct Noting {
     TensorRecorder& recorder;
     Outlook& outlook;

@@ -19,7 +19,6 @@ Dynamic dynamic_of(const Settings& settings);
 /// What a capture may do beside recording.
 struct CaptureWishes {
   TensorPlaces::Allowed places;
-  bool gradients = false;    // what torch would differentiate is recorded, with its gradient
   bool functions_leave = false;  // so is what functions of the program's with gradients of their own give
   bool freeze = false;       // parameters and buffers that the program does not write become constants under guards
   bool leave_loops = false;  // loops that go round thousands of times are left to plain Python

@@ -260,7 +260,7 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
   {
     Stopwatch watch(observer_, "capture");
     captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_), point.numbers,
-                               {.places = {.host_only = false, .backends = settings_.callable ? nullptr : &settings_.backends}, .gradients = !settings_.callable, .freeze = freeze, .leave_loops = leaves_loops, .stepped = leaves_loops ? &stepped_ : nullptr, .plain = leaves_loops ? &plain_functions_ : nullptr});
+                               {.places = {.host_only = false, .backends = settings_.callable ? nullptr : &settings_.backends}, .freeze = freeze, .leave_loops = leaves_loops, .stepped = leaves_loops ? &stepped_ : nullptr, .plain = leaves_loops ? &plain_functions_ : nullptr});
   }
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
     if (!stopped->interrupted) ++point.failures;
@@ -287,12 +287,18 @@ EntryRef FunctionCache::keep(CapturePoint& point, EntryRef entry, const TorchSta
     refuse(why);
     return {};
   }
-  {
+  try {
     Stopwatch watch(observer_, "compile");
     if (!entry->compile(settings_, name_)) {
       if (!compat::has_interrupt()) fail_to_compile();
       return {};
     }
+  } catch (const GraphBreak& stop) {
+    ++point.failures;
+    why.reason = stop.reason();
+    why.hint = stop.hint();
+    refuse(why);
+    return {};
   }
   if (!settings_.callable) entry->drop_recording();
   if (entry->op_count() > 0) ++counters().graphs;

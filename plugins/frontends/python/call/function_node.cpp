@@ -139,6 +139,7 @@ const CallBackward::State& state_of(PyObject* self) { return reinterpret_cast<Ca
 
 /// The tensors of the function; empty where one is given. `inputs`: by graph input, null where it reads nothing.
 std::vector<Ref> run_function(const GraphFunction& function, std::span<PyObject* const> inputs, std::span<const std::int64_t> symbols) {
+  if (function.callable()) return function.call(inputs);
   SmallArray<void*, 24> data(function.input_count() + function.output_count() + 1);
   SmallArray<ScalarMemory, 4> scalars(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -192,10 +193,10 @@ PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     const Given given(state, args, count);
     BackwardRequest request{{}, std::vector<bool>(state.backward->gradients().wanted_count(), true)};
     for (TangentHistory h : given.histories) request.tangents.push_back(h == TangentHistory::none ? TangentLayout::none : TangentLayout::row_major);
-    const SegmentBackward::Function& function = state.backward->function(state.node, request);
     std::vector<PyObject*> inputs = given.kept_inputs;
     inputs.insert(inputs.end(), given.kept_tensors.begin(), given.kept_tensors.end());
     inputs.insert(inputs.end(), given.tangents.begin(), given.tangents.end());
+    const SegmentBackward::Function& function = state.backward->function(state.node, request, inputs);
     const std::vector<Ref> made = run_function(function.function, inputs, state.symbols);
     std::vector<Ref> by_input;
     for (std::size_t w = 0; w < function.gradients.size(); ++w)
@@ -210,12 +211,12 @@ PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     const CallBackward::State& state = state_of(self);
     const Given given(state, args, count);
     const GradientNode& node = state.backward->node(state.node);
-    SegmentBackward::Again& again = state.backward->again(state.node, given.histories);
-    if (!again.function) return Ref::steal(gradients(self, args, count));
     std::vector<PyObject*> inputs(state.inputs.size(), nullptr), tensors;
     for (std::size_t k = 0; k < given.kept_inputs.size(); ++k) inputs[node.part.kept_inputs[k]] = given.kept_inputs[k];
     inputs.insert(inputs.end(), given.tangents.begin(), given.tangents.end());
     inputs.insert(inputs.end(), given.kept_tensors.begin(), given.kept_tensors.end());
+    SegmentBackward::Again& again = state.backward->again(state.node, given.histories, inputs);
+    if (!again.function) return Ref::steal(gradients(self, args, count));
     const std::vector<Ref> made = run_function(*again.function, inputs, state.symbols);
     for (const Ref& tensor : made) tensors.push_back(tensor.get());
     const std::size_t count_of_gradients = node.whole.captured->tensors.size();

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <memory>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "python/call/late_outputs.h"
 #include "python/call/program.h"
@@ -15,19 +17,26 @@ namespace tenon::python {
 /// Compiled when it first runs.
 class GraphFunction {
  public:
-  GraphFunction(std::shared_ptr<const CapturedGraph> captured, const Settings& settings) : captured_(std::move(captured)), settings_(settings) {}
+  /// `name`: for a backend written in Python.
+  GraphFunction(std::shared_ptr<const CapturedGraph> captured, const Settings& settings, std::string name) : captured_(std::move(captured)), settings_(settings), name_(std::move(name)) {}
 
   const CapturedGraph& captured() const { return *captured_; }
-  const Settings& settings() const { return settings_; }
+  /// Once it is compiled: what a backend written in Python made of it, or null.
+  PyObject* callable() const { return ready_.load(std::memory_order_acquire)->callable(); }
   std::size_t input_count() const { return captured_->graph().inputs().size(); }
   std::size_t output_count() const { return captured_->graph().outputs().size(); }
 
   bool is_compiled() const { return ready_.load(std::memory_order_acquire) != nullptr; }
-  /// Needs the GIL, which others may have meanwhile. Throws PythonError.
-  void compile();
+  /// Needs the GIL, which others may have meanwhile. `examples`: by graph input, null for those that nothing reads; where a backend is written in Python.
+  /// Throws PythonError, and GraphBreak where that one cannot be told what the graph does.
+  void compile(std::span<PyObject* const> examples = {});
+  /// What a backend written in Python made of it, without gradients, whatever mode the thread is in. Gives its tensors. Throws PythonError.
+  std::vector<Ref> call(std::span<PyObject* const> inputs) const;
   /// Once it is compiled, on any thread, without the GIL. `data`: by graph input, then by graph output, then one more. False where the graph could not run
   /// on these values: the host has said why.
   bool run(void** data, std::span<const std::int64_t> symbols) const;
+
+  int traverse(visitproc visit, void* arg) const;
 
   /// Calls make(index, output, shape, strides, data) for each tensor that is made, which sets where the graph writes it.
   template <class Make>
@@ -49,6 +58,7 @@ class GraphFunction {
  private:
   std::shared_ptr<const CapturedGraph> captured_;
   Settings settings_;
+  std::string name_;
   std::unique_ptr<const Program> program_;
   std::atomic<const Program*> ready_ = nullptr;
 };

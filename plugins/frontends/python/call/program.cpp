@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -13,7 +14,10 @@
 #include "python/compat/waiting_signals.h"
 #include "python/graph/error_alarms.h"
 #include "python/graph/graph_constants.h"
+#include "python/graph/graph_of_ops.h"
 #include "python/graph/traced_graph.h"
+#include "python/library/torch_modes.h"
+#include "python/library/torch_state.h"
 #include "python/objects/gil.h"
 #include "python/objects/graph_break.h"
 #include "python/session/errors.h"
@@ -120,11 +124,15 @@ std::string options_for(const CapturedGraph& captured, const std::string& option
 
 }  // namespace
 
-Program::Program(Program&& other) noexcept : native_(std::exchange(other.native_, nullptr)), callable_(std::move(other.callable_)) {}
+Program::Program(Program&& other) noexcept
+    : native_(std::exchange(other.native_, nullptr)), callable_(std::move(other.callable_)), of_ops_(other.of_ops_), given_(std::move(other.given_)), places_(std::move(other.places_)) {}
 
 Program& Program::operator=(Program&& other) noexcept {
   std::swap(native_, other.native_);
   std::swap(callable_, other.callable_);
+  std::swap(of_ops_, other.of_ops_);
+  std::swap(given_, other.given_);
+  std::swap(places_, other.places_);
   return *this;
 }
 
@@ -175,14 +183,45 @@ std::optional<Program> compile_natively(const CapturedGraph& captured, const Set
   return std::nullopt;
 }
 
+Ref Program::call(std::span<PyObject* const> inputs) const {
+  std::vector<PyObject*> given;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!of_ops_ || given_[i]) given.push_back(inputs[i]);
+  return Ref::steal(PyObject_Vectorcall(callable_.get(), given.data(), given.size(), nullptr));
+}
+
+namespace {
+
+/// A callable gives the new values of inputs last.
+std::vector<std::uint32_t> places_of_outputs(const ir::Graph& graph) {
+  const auto is_update = [](const ir::Output& output) { return output.kind == ir::OutputKind::update; };
+  auto result = std::uint32_t{0}, update = static_cast<std::uint32_t>(std::ranges::count_if(graph.outputs(), std::not_fn(is_update)));
+  std::vector<std::uint32_t> places;
+  for (const ir::Output& output : graph.outputs()) places.push_back(is_update(output) ? update++ : result++);
+  return places;
+}
+
+bool grad_mode_is_on() {
+  const auto state = torch_state();
+  return state && state->grad_enabled();
+}
+
+}  // namespace
+
 std::optional<Program> compile_with_callable(const CapturedGraph& captured, const Settings& settings, const std::string& name,
-                                             PyObject* const* inputs) {
+                                             std::span<PyObject* const> inputs) {
   Program program;
   try {
-    Ref traced = make_traced_graph(captured, name);
-    Ref examples = checked(PyList_New(static_cast<Py_ssize_t>(captured.inputs.size())));
-    for (std::size_t i = 0; i < captured.inputs.size(); ++i) PyList_SET_ITEM(examples.get(), static_cast<Py_ssize_t>(i), Py_NewRef(inputs[i]));
+    program.of_ops_ = is_of_ops(captured);
+    for (PyObject* input : inputs) program.given_.push_back(input != nullptr);
+    program.places_ = places_of_outputs(captured.graph());
+    Ref traced = program.of_ops_ ? graph_of_ops(captured, name, program.given_) : make_traced_graph(captured, name);
+    Ref examples = checked(PyList_New(0));
+    for (PyObject* input : inputs)
+      if (input) checked(PyList_Append(examples.get(), input));
     const compat::SignalsPass own_code;
+    const bool mode = grad_mode_is_on();
+    const GradMode without_gradients(mode && !program.of_ops_, mode);  // it runs without, and compilers look
     program.callable_ = Ref::steal(PyObject_CallFunctionObjArgs(settings.callable.get(), traced.get(), examples.get(), nullptr));
     if (program.callable_ && !PyCallable_Check(program.callable_.get()))
       PyErr_Format(PyExc_TypeError, "it gave %s, not a callable", Py_TYPE(program.callable_.get())->tp_name);

@@ -44,16 +44,17 @@ NodeCounts& node_counts() {
   return counts;
 }
 
-std::shared_ptr<SegmentBackward> SegmentBackward::of(const CapturedGraph& captured, const Settings& settings) {
-  return {new SegmentBackward(captured, settings), [](SegmentBackward* backward) {
+std::shared_ptr<SegmentBackward> SegmentBackward::of(const CapturedGraph& captured, const Settings& settings, const std::string& name) {
+  return {new SegmentBackward(captured, settings, name), [](SegmentBackward* backward) {
             if (!Py_IsInitialized()) return;  // what Python held is gone with it
             const GilHeld gil;
             delete backward;
           }};
 }
 
-SegmentBackward::SegmentBackward(const CapturedGraph& captured, const Settings& settings)
-    : gradients_(captured.gradients), segment_(outline(captured)), settings_(settings), native_(node_tier().native && keeps_memory_only(captured)) {
+SegmentBackward::SegmentBackward(const CapturedGraph& captured, const Settings& settings, const std::string& name)
+    : gradients_(captured.gradients), segment_(outline(captured)), settings_(settings), name_(name + ".backward"),
+      native_(node_tier().native && !settings.callable && keeps_memory_only(captured)) {  // a callable takes objects
   for (const GradientNode& node : gradients_->nodes) nodes_.emplace_back(std::make_unique<Node>())->metadata.resize(node.results.size());
 }
 
@@ -64,14 +65,14 @@ const SegmentBackward::Function* SegmentBackward::known(std::size_t node, const 
   return found == functions.end() || !(*found)->function.is_compiled() ? nullptr : found->get();
 }
 
-const SegmentBackward::Function& SegmentBackward::function(std::size_t node, const BackwardRequest& request) {
+const SegmentBackward::Function& SegmentBackward::function(std::size_t node, const BackwardRequest& request, std::span<PyObject* const> examples) {
   if (const Function* function = known(node, request)) return *function;
   const GradientNode& gradients = this->node(node);
   const bool whole = std::ranges::all_of(request.tangents, [](TangentLayout t) { return t == TangentLayout::row_major; }) &&
                      std::ranges::all_of(request.asked, std::identity());
   const GradientGraph graph = whole ? gradients.whole : gradients_of(segment_, gradients, request.tangents, request.asked);
-  std::unique_ptr<Function> made(new Function{request, GraphFunction(graph.captured, settings_), graph.gradients});
-  made->function.compile();
+  std::unique_ptr<Function> made(new Function{request, GraphFunction(graph.captured, settings_, name_), graph.gradients});
+  made->function.compile(examples);
   ++node_counts().backward_graphs;
   const std::lock_guard lock(mutex_);
   return *nodes_[node]->functions.emplace_back(std::move(made));
@@ -93,16 +94,31 @@ SegmentBackward::Again* SegmentBackward::known_again(std::size_t node, const std
   return nullptr;
 }
 
-SegmentBackward::Again& SegmentBackward::again(std::size_t node, const std::vector<TangentHistory>& given) {
+SegmentBackward::Again& SegmentBackward::again(std::size_t node, const std::vector<TangentHistory>& given, std::span<PyObject* const> examples) {
   if (Again* again = known_again(node, given)) return *again;
   const std::shared_ptr<CapturedGraph> captured = gradients_with_gradients(segment_, this->node(node), given);
   std::unique_ptr<Again> made(new Again{given, {}, {}});
   if (captured) {
-    made->function.emplace(captured, settings_).compile();
-    made->backward = of(*captured, settings_);
+    made->function.emplace(captured, settings_, name_).compile(examples);
+    made->backward = of(*captured, settings_, name_);
   }
   const std::lock_guard lock(mutex_);
   return *nodes_[node]->agains.emplace_back(std::move(made));
+}
+
+int SegmentBackward::traverse(visitproc visit, void* arg) const {
+  Py_VISIT(settings_.callable.get());
+  for (const auto& node : nodes_) {
+    for (const auto& function : node->functions)
+      if (int stopped = function->function.traverse(visit, arg)) return stopped;
+    for (const auto& again : node->agains) {
+      if (again->function)
+        if (int stopped = again->function->traverse(visit, arg)) return stopped;
+      if (again->backward && again->backward.use_count() == 1)
+        if (int stopped = again->backward->traverse(visit, arg)) return stopped;
+    }
+  }
+  return 0;
 }
 
 void add_nodes(const std::shared_ptr<SegmentBackward>& backward, const NodesOfRun& run) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "python/call/graph_function.h"
@@ -24,7 +25,7 @@ struct BackwardRequest {
 /// The backwards of a segment, shared by the segment and the nodes of its calls. Each is compiled when it first runs. Ends with the GIL, wherever it does.
 class SegmentBackward {
  public:
-  static std::shared_ptr<SegmentBackward> of(const CapturedGraph& captured, const Settings& settings);
+  static std::shared_ptr<SegmentBackward> of(const CapturedGraph& captured, const Settings& settings, const std::string& name);
 
   const SegmentGradients& gradients() const { return *gradients_; }
   const GradientNode& node(std::size_t node) const { return gradients_->nodes[node]; }
@@ -41,8 +42,8 @@ class SegmentBackward {
   };
   /// The graph that a request runs, compiled; null where it was not asked for before. Needs no GIL.
   const Function* known(std::size_t node, const BackwardRequest& request);
-  /// The same, made where it is not there. Needs the GIL. Throws PythonError and Exception.
-  const Function& function(std::size_t node, const BackwardRequest& request);
+  /// The same, made where it is not there. Needs the GIL. `examples`: as GraphFunction::compile has them. Throws PythonError, GraphBreak and Exception.
+  const Function& function(std::size_t node, const BackwardRequest& request, std::span<PyObject* const> examples = {});
   /// The request as it is run: of many kinds only what is given counts, and the other gradients are computed and dropped.
   BackwardRequest usual(std::size_t node, BackwardRequest request);
 
@@ -53,8 +54,11 @@ class SegmentBackward {
     std::shared_ptr<SegmentBackward> backward;
   };
   Again* known_again(std::size_t node, const std::vector<TangentHistory>& given);
-  /// Needs the GIL. Throws PythonError, and GraphBreak where there is none.
-  Again& again(std::size_t node, const std::vector<TangentHistory>& given);
+  /// Needs the GIL. `examples`: as GraphFunction::compile has them. Throws PythonError, and GraphBreak where there is none.
+  Again& again(std::size_t node, const std::vector<TangentHistory>& given, std::span<PyObject* const> examples = {});
+
+  /// Visits what backends written in Python gave. Only for the one who alone has it.
+  int traverse(visitproc visit, void* arg) const;
 
  private:
   struct Node {
@@ -63,11 +67,12 @@ class SegmentBackward {
     std::vector<GradientMetadata> metadata;
   };
 
-  SegmentBackward(const CapturedGraph& captured, const Settings& settings);
+  SegmentBackward(const CapturedGraph& captured, const Settings& settings, const std::string& name);
 
   const std::shared_ptr<const SegmentGradients> gradients_;
   const CapturedGraph segment_;
   const Settings settings_;
+  const std::string name_;  // of the graphs that it compiles
   bool native_ = false;
   std::mutex mutex_;  // of the lists; nobody waits for the GIL with it
   std::vector<std::unique_ptr<Node>> nodes_;

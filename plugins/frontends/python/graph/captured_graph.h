@@ -107,6 +107,7 @@ struct Recording {
   ir::Graph graph;
   Trace trace;
   std::vector<std::string> op_names;  // of the recorded calls, in order: "torch.sin"
+  bool is_backward = false;           // nobody recorded it: it computes the gradients of one that was
 };
 
 /// The result of a capture, without its guards.

@@ -108,7 +108,7 @@ std::vector<std::int64_t> order_of_gradient(const TensorSpec& spec) {
 /// What a captured graph needs to be compiled and run, of one that nobody traced.
 void set_graph(CapturedGraph& captured, ir::Graph graph) {
   captured.input_steps.resize(captured.inputs.size());
-  captured.recording = std::make_unique<Recording>(std::move(graph), Trace{}, std::vector<std::string>{});
+  captured.recording = std::make_unique<Recording>(std::move(graph), Trace{}, std::vector<std::string>{}, true);
 }
 
 TensorSpec spec_of_gradient(const TensorOutput& of) { return made_spec(of, row_major(of.shape)); }

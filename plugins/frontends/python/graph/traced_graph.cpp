@@ -1,6 +1,7 @@
 #include "python/graph/traced_graph.h"
 
 #include <unordered_map>
+#include <utility>
 
 #include "core/ir/printer.h"
 #include "python/objects/graph_break.h"
@@ -13,8 +14,6 @@ namespace tenon::python {
 namespace {
 
 Ref class_of_package(const char* name) { return checked(PyObject_GetAttrString(checked(imported("tenon._traced")).get(), name)); }
-
-Ref text(const std::string& value) { return checked(PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size()))); }
 
 using Types = std::unordered_map<PyObject*, std::string>;
 
@@ -58,7 +57,7 @@ class Translation {
     for (const Trace::Copy& copy : traced_.trace.copies) {
       const std::string& name = input_name(copy.input);
       Ref made = define(copy.copy.get(), name);
-      checked(PyList_Append(list.get(), checked(PyTuple_Pack(3, made.get(), text(name).get(), copy.function.get())).get()));
+      checked(PyList_Append(list.get(), checked(PyTuple_Pack(3, made.get(), make_text(name).get(), copy.function.get())).get()));
     }
     return list;
   }
@@ -67,7 +66,7 @@ class Translation {
     Ref list = checked(PyList_New(0));
     for (const Trace::Copy& copy : traced_.trace.copies)
       if (copy.updates)
-        checked(PyList_Append(list.get(), checked(PyTuple_Pack(2, text(input_name(copy.input)).get(), translate(copy.copy.get()).get())).get()));
+        checked(PyList_Append(list.get(), checked(PyTuple_Pack(2, make_text(input_name(copy.input)).get(), translate(copy.copy.get()).get())).get()));
     return list;
   }
 
@@ -151,7 +150,7 @@ class Translation {
     }
     auto type = traced_.types.find(result);
     if (type == traced_.types.end()) return Ref::borrow(Py_None);
-    checked(PyList_Append(types, text(type->second).get()));
+    checked(PyList_Append(types, make_text(type->second).get()));
     if (auto known = references_.find(result); known != references_.end()) return known->second;
     return define(result, name);
   }
@@ -173,7 +172,7 @@ class Translation {
     const CapturedGraph& whole = traced_.whole;
     if (is_symbolic_int(object)) {
       Ref type = checked(PyObject_GetAttrString(checked(imported("tenon._render")).get(), "Number"));
-      return checked(PyObject_CallOneArg(type.get(), text(ir::print_dim(whole.recording->graph, *integer_of(object))).get()));
+      return checked(PyObject_CallOneArg(type.get(), make_text(ir::print_dim(whole.recording->graph, *integer_of(object))).get()));
     }
     if (!is_symbolic_scalar(object) || !scalar_of(object).step) return {};
     for (std::size_t i = 0; i < whole.input_steps.size(); ++i)
@@ -212,14 +211,21 @@ Ref make_object(const Traced& traced) {
   Translation translation(traced);  // of the inputs before what uses them
   Ref inputs = translation.inputs(), copies = translation.copies(), numbers = translation.numbers(), calls = translation.calls();
   Ref outputs = translation.outputs(), updates = translation.updates(), ops = checked(PyList_New(0));
-  for (const std::string& op : traced.op_names) checked(PyList_Append(ops.get(), text(op).get()));
-  return checked(PyObject_CallFunctionObjArgs(class_of_package("TracedGraph").get(), text(traced.name).get(), inputs.get(), copies.get(), numbers.get(), calls.get(),
-                                              outputs.get(), updates.get(), ops.get(), text(traced.text).get(), nullptr));
+  for (const std::string& op : traced.op_names) checked(PyList_Append(ops.get(), make_text(op).get()));
+  return make_traced_graph({traced.name, traced.text, std::move(inputs), std::move(copies), std::move(numbers), std::move(calls), std::move(outputs), std::move(updates), std::move(ops)});
 }
 
 }  // namespace
 
-Ref make_value_reference(const std::string& name) { return checked(PyObject_CallOneArg(class_of_package("ValueRef").get(), text(name).get())); }
+Ref make_text(const std::string& value) { return checked(PyUnicode_FromStringAndSize(value.data(), static_cast<Py_ssize_t>(value.size()))); }
+
+Ref make_value_reference(const std::string& name) { return checked(PyObject_CallOneArg(class_of_package("ValueRef").get(), make_text(name).get())); }
+
+Ref make_traced_graph(const TracedParts& parts) {
+  return checked(PyObject_CallFunctionObjArgs(class_of_package("TracedGraph").get(), make_text(parts.name).get(), parts.inputs.get(), parts.copies.get(), parts.numbers.get(),
+                                              parts.calls.get(), parts.outputs.get(), parts.updates.get(), parts.op_names.get(), make_text(parts.text).get(),
+                                              parts.is_backward ? Py_True : Py_False, nullptr));
+}
 
 Ref make_traced_graph(const CapturedGraph& captured, const std::string& name) {
   const Recording& recording = *captured.recording;

@@ -63,6 +63,9 @@ class OpaqueCall {
 
   /// The positional arguments with these tensors: a tuple. Throws PythonError.
   Ref arguments(PyObject* const* tensors) const { return args_.fill(tensors); }
+  /// The named ones: a dict, or empty. Throws PythonError.
+  Ref named_arguments(PyObject* const* tensors) const { return kwargs_.fill(tensors); }
+  PyObject* callable() const { return callable_.get(); }
 
   std::int64_t handle() const { return handle_; }
   const std::string& target() const { return target_; }

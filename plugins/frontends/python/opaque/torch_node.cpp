@@ -92,15 +92,30 @@ namespace {
 
 bool is_number(const ops::ForeignArgument& given) { return given.as<double>() || given.as<ir::Dim>() || given.as<bool>(); }
 
-/// A tensor without dimensions, of the dtype of the operand that is one: in the host's memory, where it may stand beside those of a device.
-Ref as_tensor(const TorchLibrary& torch, const Ref& number, std::span<const Ref> operands) {
-  const auto tensor = std::ranges::find_if(operands, [](const Ref& operand) { return static_cast<bool>(operand); });
-  Ref dtype = checked(PyObject_GetAttrString(tensor->get(), "dtype"));
-  Ref args = checked(PyTuple_Pack(1, number.get())), kwargs = checked(Py_BuildValue("{sO}", "dtype", dtype.get()));
+/// A tensor without dimensions, in the host's memory, where it may stand beside those of a device.
+Ref as_tensor(const TorchLibrary& torch, const Ref& number, PyObject* dtype) {
+  Ref args = checked(PyTuple_Pack(1, number.get())), kwargs = checked(Py_BuildValue("{sO}", "dtype", dtype));
   return checked(PyObject_Call(checked(PyObject_GetAttrString(torch.module.get(), "scalar_tensor")).get(), args.get(), kwargs.get()));
 }
 
+/// Of the operand that is a tensor.
+Ref dtype_of(std::span<const Ref> operands) {
+  const auto tensor = std::ranges::find_if(operands, [](const Ref& operand) { return static_cast<bool>(operand); });
+  return checked(PyObject_GetAttrString(tensor->get(), "dtype"));
+}
+
 }  // namespace
+
+TorchNode::Arguments TorchNode::arguments(std::span<const Ref> operands, std::span<const std::int64_t> symbols, PyObject* dtype_of_numbers) const {
+  std::vector<Ref> positional;
+  for (const ops::ForeignArgument& each : call_.positional) {
+    Ref given = argument(each, false, operands, symbols);
+    positional.push_back(dtype_of_numbers && is_number(each) ? as_tensor(*known_torch_library(), given, dtype_of_numbers) : std::move(given));
+  }
+  Arguments made{checked(PyList_AsTuple(list_of(positional).get())), checked(PyDict_New())};
+  for (const auto& [name, each] : call_.keyword) checked(PyDict_SetItemString(made.keyword.get(), name.c_str(), argument(each, name == "device", operands, symbols).get()));
+  return made;
+}
 
 Ref TorchNode::answer_with_tensors(std::span<const Ref> operands, std::span<const std::int64_t> symbols) const {
   const bool some = std::ranges::any_of(operands, [](const Ref& operand) { return static_cast<bool>(operand); });
@@ -111,15 +126,10 @@ Ref TorchNode::answer_with_tensors(std::span<const Ref> operands, std::span<cons
 }
 
 Ref TorchNode::answer(std::span<const Ref> operands, std::span<const std::int64_t> symbols, PyObject* target) const {
-  std::vector<Ref> positional;
-  for (const ops::ForeignArgument& each : call_.positional) {
-    Ref given = argument(each, false, operands, symbols);
-    positional.push_back(takes_numbers_ || !is_number(each) ? std::move(given) : as_tensor(*known_torch_library(), given, operands));
-  }
-  Ref args = checked(PyList_AsTuple(list_of(positional).get())), kwargs = checked(PyDict_New());
-  for (const auto& [name, each] : call_.keyword) checked(PyDict_SetItemString(kwargs.get(), name.c_str(), argument(each, name == "device", operands, symbols).get()));
-  if (target) checked(PyDict_SetItemString(kwargs.get(), "out", target));
-  return checked(PyObject_Call(callable_.get(), args.get(), kwargs.get()));
+  const Ref dtype = takes_numbers_ ? Ref() : dtype_of(operands);
+  const Arguments given = arguments(operands, symbols, dtype.get());
+  if (target) checked(PyDict_SetItemString(given.keyword.get(), "out", target));
+  return checked(PyObject_Call(callable_.get(), given.positional.get(), given.keyword.get()));
 }
 
 bool TorchNode::run_into(std::span<const Ref> operands, std::span<const std::int64_t> symbols, PyObject* target) const {

@@ -26,6 +26,15 @@ class TorchNode {
   bool run_into(std::span<const Ref> operands, std::span<const std::int64_t> symbols, PyObject* target) const;
 
   const std::string& function() const { return name_; }
+  PyObject* callable() const { return callable_.get(); }
+
+  /// A tuple and a dict.
+  struct Arguments {
+    Ref positional, keyword;
+  };
+  /// What the function is called with; objects of any type may stand for the operands. `dtype_of_numbers`: of tensors without dimensions, in the host's
+  /// memory, in the places of numbers; null where numbers stay numbers. Throws PythonError.
+  Arguments arguments(std::span<const Ref> operands, std::span<const std::int64_t> symbols, PyObject* dtype_of_numbers = nullptr) const;
 
  private:
   /// What the function gives. `target`: where it is to write that, or null.

@@ -212,7 +212,7 @@ Recorder::Walked RecordedGradients::walk(const Recorder::GradientWalk& walk, Gua
   if (!history_.wanted()) throw GraphBreak("gradients are computed", kGradHint);
   if (core_.in_branch()) throw GraphBreak("gradients are computed in a branch of a control op");
   if (core_.state.anomaly) throw GraphBreak("gradients are computed in anomaly mode, which looks at each node of torch's autograd graph");
-  any_ = true;
+  core_.walked = true;
   spent_.nodes.merge(walked_.nodes);
   spent_.functions.merge(walked_.functions);
   return walk_from(seeds_of(walk), walk, walk.from, guards);
@@ -305,7 +305,7 @@ History::AppliedFunction RecordedGradients::function_of(Ref context, std::span<P
 
 void RecordedGradients::require_kept_unwritten(ir::ValueId value) const {
   history_.require_own_unwritten(value);
-  if (!any_) history_.require_kept_unwritten({{value}}, tracked_values());
+  if (!core_.walked) history_.require_kept_unwritten({{value}}, tracked_values());
 }
 
 std::optional<RecordedGradients::Index> RecordedGradients::unwalked_function(ir::ValueId value) const {

@@ -31,11 +31,11 @@ class RecordedGradients {
   bool guard_leaves_without_hooks(GuardSet& guards);
   bool may_be_gradient(PyObject* tensor, PyObject* value) const;
   /// The inputs of the graph of which torch would keep nothing for the gradients of what was recorded.
-  std::vector<std::uint32_t> loose_inputs() const { return any_ ? std::vector<std::uint32_t>() : history_.loose_inputs(); }
+  std::vector<std::uint32_t> loose_inputs() const { return core_.walked ? std::vector<std::uint32_t>() : history_.loose_inputs(); }
   /// By input of the graph that requires grad: when torch's engine comes to it, as `CapturedGraph::turns` says.
   std::vector<std::int64_t> turns() const;
   /// Whether there was a walk.
-  bool any() const { return any_; }
+  bool any() const { return core_.walked; }
   /// Whether a tensor has a `.grad` of its own: one that was there before, or a leaf.
   bool keeps_gradient(PyObject* tensor) const;
   /// Whether the program has asked that it have one.
@@ -83,7 +83,6 @@ class RecordedGradients {
   History& history_;
   RecordedResults& results_;
   RecordedTrace& trace_;
-  bool any_ = false;
   struct Spent {
     std::unordered_set<std::uint32_t> nodes;
     std::unordered_set<std::size_t> functions;

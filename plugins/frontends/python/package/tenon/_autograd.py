@@ -2,6 +2,8 @@
 
 import torch
 
+_users_of_storage = getattr(torch._C, "_storage_Use_Count", None)
+
 
 class Segment(torch.autograd.Function):
     """One call of a compiled segment: from inputs that require grad to results that do, which have been computed.
@@ -154,3 +156,11 @@ def add_spent_node(result, *tracked):
 
 
 _apply_spent = torch._C._FunctionBase.__dict__["apply"].__get__(None, Spent)
+
+
+def has_memory_for_itself(tensor):
+    """Whether a tensor without a past of its own is all that shows its memory. Unsure, it says no."""
+    if type(tensor) is not torch.Tensor or tensor.requires_grad or tensor.is_inference() or tensor._is_view() or tensor._version != 0 or _users_of_storage is None:
+        return False
+    storage = tensor.untyped_storage()
+    return storage.resizable() and storage.nbytes() == tensor.numel() * tensor.element_size() and _users_of_storage(storage._cdata) == 2

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 class Graph:
     """A captured graph.
 
-    Calls are those that the program made, in order, on named values; where they write into an input they are given a copy of it.
-    Inputs and outputs are flat.
+    Calls are those that the program made, in order, on named values; where they write into an input they are given a copy of it. A graph whose
+    results have gradients, or that computes some, is one of ops: a call of torch for each. Inputs and outputs are flat.
     """
 
     def __init__(self, traced: _traced.TracedGraph) -> None:
@@ -32,6 +32,11 @@ class Graph:
     def name(self) -> str:
         """The function that was captured."""
         return self._traced.name
+
+    @property
+    def is_backward(self) -> bool:
+        """Whether it computes the gradients of another graph: from what that keeps, and a gradient for each of its results."""
+        return self._traced.is_backward
 
     @property
     def op_names(self) -> list[str]:

@@ -27,6 +27,7 @@ class TracedGraph:
     numbers : (symbol, the program's name, input of which it is a size or None, dimension)
     calls : (results, callable, args, kwargs, types of the results, location), in order
     updates : (name of the input, its new value)
+    is_backward : whether it computes the gradients of another graph
     """
 
     name: str
@@ -38,6 +39,7 @@ class TracedGraph:
     updates: list[tuple[str, Any]]
     op_names: list[str]
     _text: str
+    is_backward: bool = False
 
     def text(self) -> str:
         """The graph in Tenon's text form."""

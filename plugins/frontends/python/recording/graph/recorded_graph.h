@@ -46,6 +46,7 @@ struct RecordedGraph {
   RecordedDraws draws;                      // such calls
   bool draws_by_kernels = false;            // some of them draw by kernels of ours, from what torch's generator says
   bool draws_by_calls = false;              // others are calls of the library's
+  bool walked = false;                      // gradients have been computed in it
   int branches = 0;                         // of control ops that were begun and are not chosen among yet
 
   bool in_branch() const { return branches > 0; }

@@ -15,7 +15,7 @@ Ref ElementNumbers::number(PyObject* stand_in, PyTypeObject* type) {
   if (const auto index = type ? core_.stand_ins.find(stand_in) : std::nullopt)
     if (Ref known = known_.value(*index)) return checked(PyObject_CallOneArg(as_object(type), known.get()));
   if (is_late_text(stand_in) && late_text_of(stand_in).type == type) return Ref::borrow(stand_in);
-  if (!core_.symbols.dynamic()) return {};
+  if (!core_.symbols.dynamic() && !core_.walked) return {};  // what computes gradients, the steps of an optimizer with them, is one graph
   if (is_symbolic_int(stand_in) || is_symbolic_scalar(stand_in)) {
     if (type_of_number(stand_in) == type) return Ref::borrow(stand_in);
     return type == &PyFloat_Type ? checked(PyNumber_TrueDivide(stand_in, checked(PyLong_FromLong(1)).get())) : arithmetic_.whole_number(stand_in, "trunc");
