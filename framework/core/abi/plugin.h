@@ -121,6 +121,12 @@ typedef struct TenonAliasPermit {
   uint32_t output, input;
 } TenonAliasPermit;
 
+enum {
+  /* What `execute` computes on a device may stay where the backend has it: an output whose pointer is null is handed over by `give_output`, or
+     written to memory that `allocate_output` gives. One that has a pointer is written there. */
+  TENON_GIVES_OUTPUTS = 1u << 0
+};
+
 /* A compiled group. Arrays stay valid until `release`. */
 typedef struct TenonArtefact {
   size_t struct_size;
@@ -129,24 +135,25 @@ typedef struct TenonArtefact {
   size_t assumption_count;
   const TenonAliasPermit* aliases;
   size_t alias_count;
+  uint32_t flags; /* TENON_GIVES_OUTPUTS */
 } TenonArtefact;
 
 /* What a running artefact may ask of the host. */
 typedef struct TenonCall {
   size_t struct_size;
   void* self;
-  /* Gives memory for output `index` whose size the graph does not say, on the output's device, for work of the call's stream. `sizes`
-     are all its dimensions; row-major. Binds the symbols that this output defines. */
+  /* Gives memory for output `index`, whose pointer is null, on the output's device, for work of the call's stream. `sizes` are all its
+     dimensions; row-major. Binds the symbols that this output defines. */
   void* (*allocate_output)(void* self, uint32_t index, const int64_t* sizes, size_t rank);
   /* Hands over a tensor of the output's device as output `index` instead. The host calls its deleter when it has given the call's stream
-     the last work that reads it. */
+     the last work that reads it. Unless its flags say that it is read-only, another group may write to it by then. */
   int32_t (*give_output)(void* self, uint32_t index, DLManagedTensorVersioned* tensor);
 } TenonCall;
 
 typedef struct TenonExecuteArgs {
   size_t struct_size;
   const void* const* inputs;  /* first element of each input of the group's buffer, on the device of its type */
-  void* const* outputs;       /* first element of each output; null where the size depends on data */
+  void* const* outputs;       /* first element of each output; null where the size depends on data, or where it is to be handed over */
   const int64_t* symbols;     /* values by the group buffer's symbol numbering; -1 for one that an output of this group defines, or
                                  that was not needed to lay the group out */
   void* workspace;            /* as many bytes as `workspace_bytes` said, 64-byte aligned, on the group's device */

@@ -52,6 +52,7 @@ Result<std::shared_ptr<Artefact>> Artefact::compile(std::shared_ptr<BackendInsta
   if (std::string defect = defect_of(artefact, graph); !defect.empty()) return Error{Code::plugin_failed, std::move(defect)};
   made->assumptions_.assign(artefact.assumptions, artefact.assumptions + artefact.assumption_count);
   made->aliases_.assign(artefact.aliases, artefact.aliases + artefact.alias_count);
+  made->gives_outputs_ = artefact.flags & TENON_GIVES_OUTPUTS;
   backend->counters().compile_nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(spent).count();
   return made;
 }

@@ -26,6 +26,8 @@ class Artefact {
   const std::vector<TenonAssumption>& assumptions() const { return assumptions_; }
   /// Whether an output may be written over an input, both by position.
   bool permits_alias(std::uint32_t output, std::uint32_t input) const;
+  /// Whether it hands over outputs that have no memory.
+  bool gives_outputs() const { return gives_outputs_; }
   double compile_milliseconds() const { return compile_milliseconds_; }
   /// Constants whose bytes the backend read while compiling.
   const std::vector<std::uint32_t>& constants_read() const { return constants_read_; }
@@ -50,6 +52,7 @@ class Artefact {
   std::vector<TenonAssumption> assumptions_;
   std::vector<TenonAliasPermit> aliases_;
   std::vector<std::uint32_t> constants_read_;
+  bool gives_outputs_ = false;
   double compile_milliseconds_ = 0;
 };
 

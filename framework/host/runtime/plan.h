@@ -64,6 +64,7 @@ struct Step {
   bool late = false;  // needs sizes or memory that are known only when earlier steps, or this one, have run
   std::uint32_t device = 0;          // that runs it: position in `Plan::devices`
   std::vector<std::uint32_t> waits;  // inputs in the host's memory, which a device writes when it comes to it
+  bool gives = false;                // runs on a device, and hands over outputs that have no memory
   bool over_inputs = false;          // may write updates over their targets: what can still fail is waited for
 
   // Of a group:

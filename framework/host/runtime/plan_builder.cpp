@@ -371,6 +371,7 @@ void PlanBuilder::finish() {
     };
     for (std::size_t i = 0; i < step.inputs.size(); ++i) touch(step.inputs[i], step.first_input + i);
     for (std::size_t i = 0; i < step.outputs.size(); ++i) touch(step.outputs[i], step.first_output + i);
+    step.gives = step.device != 0 && !step.late && step.artefact && step.artefact->gives_outputs();
   }
   if (plan.devices_.size() > 1) find_waits();
   for (Plan::Update& update : plan.updates_)

@@ -36,13 +36,17 @@ void PlanRun::steps() {
 }
 
 void PlanRun::steps_on_devices() {
-  for (std::uint32_t s = 0; s < plan_.steps().size(); ++s) {
-    const Step& step = *plan_.steps()[s];
-    if (step.over_inputs) context_.devices->wait_for_all();
-    else if (!step.waits.empty()) context_.devices->wait_for(step.waits);
-    this->step(s);
-  }
+  for (std::uint32_t s = 0; s < plan_.steps().size(); ++s) step_on_devices(s);
   context_.devices->wait_for_all();
+}
+
+void PlanRun::step_on_devices(std::uint32_t s) {
+  const Step& step = *plan_.steps()[s];
+  if (step.over_inputs) context_.devices->wait_for_all();
+  else if (!step.waits.empty()) context_.devices->wait_for(step.waits);
+  if (context_.loose) context_.loose->before(s);
+  this->step(s);
+  if (context_.loose) context_.loose->after(s);
 }
 
 void PlanRun::step(std::uint32_t s) {
@@ -117,11 +121,14 @@ void PlanRun::group(std::uint32_t s) {
   const Artefact& artefact = *step.artefact;
   const bool checked = plan_.environment().check && artefact.backend().can_be_checked() && step.device == 0;
   const std::int32_t code = checked ? run_checked(context_, s, state.call_state.defect) : artefact.execute(state.args);
+  if (step.gives && code == TENON_OK && state.call_state.defect.empty() && context_.loose) state.call_state.defect = context_.loose->missing(s);
   if (code != TENON_OK || !state.call_state.defect.empty()) after_failure(s, code);
 }
 
 void PlanRun::leave_artefact(std::uint32_t s) {
-  if (std::exchange(context_.steps[s]->plain, false)) context_.stage_updates_of(s);
+  if (!std::exchange(context_.steps[s]->plain, false)) return;
+  context_.stage_updates_of(s);
+  if (context_.loose) context_.loose->leave_artefact(s);
 }
 
 void PlanRun::along_route(std::uint32_t s, Plan& route) {
@@ -152,7 +159,8 @@ void PlanRun::after_failure(std::uint32_t s, std::int32_t code) {
     plan_.devices()[step.device]->lose(why.message);
     throw Failure(why.code, TENON_PHASE_EXECUTE, name, why.message);
   }
-  const bool over_inputs = std::ranges::any_of(plan_.updates_, [&](const Plan::Update& u) { return u.in_place_by == s && args_.outputs[u.output] == args_.inputs[u.target]; });
+  const bool over_updates = std::ranges::any_of(plan_.updates_, [&](const Plan::Update& u) { return u.in_place_by == s && args_.outputs[u.output] == args_.inputs[u.target]; });
+  const bool over_inputs = over_updates || (context_.loose && context_.loose->is_over_inputs(s));
   // For want of memory a step may end after it has written over inputs, which nobody can read again.
   if (step.backend + 1 == environment.backends.size() || (why.code == Code::out_of_memory && over_inputs && state.plain)) throw Failure(why.code, TENON_PHASE_EXECUTE, name, why.message);
 

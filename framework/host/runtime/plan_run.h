@@ -17,6 +17,7 @@ class PlanRun {
 
  private:
   void steps_on_devices();
+  void step_on_devices(std::uint32_t s);
   void step(std::uint32_t s);
   void group(std::uint32_t s);
   void complete(std::uint32_t step);

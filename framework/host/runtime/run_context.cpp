@@ -15,6 +15,7 @@ namespace tenon::host {
 namespace {
 
 constexpr std::size_t kTimedFrom = std::size_t{256} << 10;  // bytes touched by a plan from which reading the clock does not matter
+constexpr std::size_t kLooseFrom = std::size_t{256} << 10;  // bytes of a value of a device from which memory of its own does not matter
 constexpr std::size_t kLentFrom = std::size_t{1} << 20;     // bytes of an arena from which taking it does not matter
 
 std::vector<std::int64_t> evaluated(const SizeExpressions& sizes, std::span<const std::int64_t> symbols) {
@@ -84,6 +85,7 @@ void RunContext::lay_out() {
   plan.require_sizes(symbols.data());
   for (std::uint32_t s = 0; s < steps.size(); ++s)
     if (!plan.steps_[s]->late) fit_step(s);
+  if (std::ranges::any_of(plan.steps_, [](const auto& step) { return step->gives; })) loose = std::make_unique<LooseMemory>(*this);
   std::vector<ArenaContent> arenas(plan.devices_.size());
   std::size_t touched = 0;
   for (std::uint32_t v = 0; v < plan.values_.size(); ++v) {
@@ -92,11 +94,19 @@ void RunContext::lay_out() {
     const std::size_t bytes = bytes_of(value);
     touched += bytes;
     if (value.place != Place::arena) continue;
+    if (is_loose(value.device, bytes) || (bytes > 0 && value.device != 0 && plan.steps_[value.first_step]->gives)) {
+      loose->add_value(v, bytes);
+      continue;
+    }
     arenas[value.device].requests.push_back({bytes, value.first_step, value.last_step});
     arenas[value.device].owners.push_back(v);
   }
   for (std::uint32_t s = 0; s < steps.size(); ++s) {
     if (workspace_bytes_[s] == 0) continue;
+    if (!plan.steps_[s]->late && is_loose(plan.steps_[s]->device, workspace_bytes_[s])) {
+      loose->add_workspace(s, workspace_bytes_[s]);
+      continue;
+    }
     ArenaContent& arena = arenas[plan.steps_[s]->device];
     arena.requests.push_back({workspace_bytes_[s], s, s});
     arena.owners.push_back(static_cast<std::uint32_t>(plan.values_.size()) + s);
@@ -104,9 +114,21 @@ void RunContext::lay_out() {
   timed = plan.environment_->profile || touched >= kTimedFrom;
   watched = timed || plan.environment_->check;
   arena_sizes = {};
+  if (loose) arrange_loose();
   place_values(arenas[0]);
   for (std::uint32_t d = 1; d < arenas.size(); ++d) place_on_device(d, arenas[d]);
   place_literals();
+}
+
+/// Small ones lie in the arena, whoever brings the others: taking memory for each costs more than they do.
+bool RunContext::is_loose(std::uint32_t device, std::size_t bytes) const { return loose && device != 0 && bytes >= kLooseFrom; }
+
+void RunContext::arrange_loose() {
+  loose->arrange();
+  const std::size_t most = arena_lower_bound(loose->requests());
+  arena_sizes.planned += most;
+  arena_sizes.lower_bound += most;
+  for (const ArenaRequest& request : loose->requests()) arena_sizes.unshared += request.bytes;
 }
 
 std::vector<std::size_t> RunContext::offsets_in_arena(const ArenaContent& content, std::size_t& bytes) {
@@ -316,6 +338,7 @@ void RunContext::finish() {
     plan.devices_[late.device]->release(late.memory, late.bytes, devices ? devices->stream(late.device) : nullptr);
     give_back(late.tensor, late.watched);
   }
+  if (loose) loose->release_all();
   if (devices) devices->give_back_arenas();
   if (lent_bytes_ > 0) arena_ = PoolBlock();
   taken_.clear();

@@ -9,6 +9,7 @@
 
 #include "core/memory/arena_plan.h"
 #include "host/machine/memory_pool.h"
+#include "host/runtime/loose_memory.h"
 #include "host/runtime/plan.h"
 #include "host/runtime/run_devices.h"
 
@@ -80,6 +81,7 @@ class RunContext {
   bool watched = false;  // steps are timed or checked
   Plan::ArenaSizes arena_sizes;
   std::unique_ptr<RunDevices> devices;  // null for a plan of the host alone
+  std::unique_ptr<LooseMemory> loose;   // null where all that is planned lies in arenas
 
   // Values of sizes that depend on data, by value of the plan: where they are in this run, and how large.
   struct LateValue {
@@ -110,6 +112,8 @@ class RunContext {
 
  private:
   void lay_out();
+  bool is_loose(std::uint32_t device, std::size_t bytes) const;
+  void arrange_loose();
   /// What shares the arena of one device.
   struct ArenaContent {
     std::vector<ArenaRequest> requests;

@@ -27,6 +27,14 @@ std::string size_defect(const RunContext& run, const PlanValue& value, std::span
   return {};
 }
 
+/// Whether it is an output of known size that the artefact is to hand over.
+bool is_awaited(const StepCall& state, std::uint32_t v) { return state.run->loose && state.run->loose->awaits(state.step, v); }
+
+/// For an output that has none yet.
+void* memory_for(StepCall& state, std::uint32_t v, std::vector<std::int64_t> sizes) {
+  return is_awaited(state, v) ? state.run->loose->take(state.step, v) : state.run->allocate_late(v, std::move(sizes));
+}
+
 void* allocate(StepCall& state, std::uint32_t index, const std::int64_t* sizes, std::size_t rank) {
   RunContext& run = *state.run;
   const Step& step = *run.plan.steps()[state.step];
@@ -38,10 +46,10 @@ void* allocate(StepCall& state, std::uint32_t index, const std::int64_t* sizes, 
   if (index >= step.outputs.size()) return refuse(fmt::format("it asks for memory for output {} of {}", index, step.outputs.size()));
   const std::uint32_t v = step.outputs[index];
   const PlanValue& value = run.plan.values()[v];
-  if (!value.late) return refuse(fmt::format("it asks for memory for %{}, whose size is known and whose memory it was given", value.name));
+  if (!value.late && !is_awaited(state, v)) return refuse(fmt::format("it asks for memory for %{}, whose size is known and whose memory it was given", value.name));
   if (rank && !sizes) return refuse(fmt::format("it gives no sizes for %{}", value.name));
   if (std::string defect = size_defect(run, value, {sizes, rank}); !defect.empty()) return refuse(std::move(defect));
-  void* memory = run.allocate_late(v, {sizes, sizes + rank});
+  void* memory = memory_for(state, v, {sizes, sizes + rank});
   run.table[step.first_output + index] = memory;
   return memory;
 }
@@ -85,7 +93,8 @@ void take_tensor(StepCall& state, std::uint32_t index, DLManagedTensorVersioned*
     return;
   }
   void*& slot = run.table[step.first_output + index];
-  if (!slot) slot = run.allocate_late(v, sizes);
+  if (fits && is_awaited(state, v)) return run.loose->keep(state.step, v, data, managed, watched);
+  if (!slot) slot = memory_for(state, v, sizes);
   void* stream = run.devices ? run.devices->stream(value.device) : nullptr;
   copy_tensor({device, static_cast<std::byte*>(slot), row_major, stream}, {device, data, strides, stream}, sizes, size_of(value.dtype));
   give_back(managed, watched);

@@ -41,6 +41,8 @@ class Artefact {
   /// Outputs that may have the memory of an input: each element is read for the last time before it is written, and a run that fails
   /// has written none. The host uses it where an output is the new value of that input. Asked once, after compile.
   virtual std::vector<TenonAliasPermit> aliases() const { return {}; }
+  /// Whether `execute` hands over outputs whose pointers are null, by `call->give_output` (see TENON_GIVES_OUTPUTS). Asked once, after compile.
+  virtual bool gives_outputs() const { return false; }
   /// Bytes from which the backend's `load` makes an equal artefact in another process. Asked only if the backend has `load`.
   virtual std::string serialise() const { return {}; }
 };

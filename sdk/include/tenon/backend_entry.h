@@ -62,6 +62,7 @@ inline void hand_over(HostServices host, std::size_t symbol_count, std::unique_p
   out->assumption_count = handle->assumptions.size();
   out->aliases = handle->aliases.data();
   out->alias_count = handle->aliases.size();
+  if (TENON_COVERS(out, flags) && handle->artefact->gives_outputs()) out->flags |= TENON_GIVES_OUTPUTS;
   out->self = handle.release();
 }
 

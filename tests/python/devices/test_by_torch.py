@@ -1,4 +1,6 @@
 """Nodes on a device that no backend takes: torch computes them itself, by the functions that the ops' entries name."""
+import weakref
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -39,6 +41,8 @@ def by_torch(check, device):
     lambda x: x.sort(-1),
     lambda x: x.double() / 3,
     lambda x: torch.full((3, 4), 2.0, device=x.device) - x,
+    lambda x: (x + 1).reshape(-1).exp().split(6),
+    lambda x: (x + 1).view(-1).view(3, 4).cumsum(0).t().cumsum(0),
     lambda x: x.cpu() + x.to("cpu").sigmoid() + (x * 2).cpu(),
 ], ids=str)
 def test_ops(by_torch, fn):
@@ -128,3 +132,25 @@ def test_gradients_of_two_convolutions_alike(check, device):
 def test_a_view_goes_with_the_function_that_reads_it(by_torch):
     by_torch(lambda x, y: x.t() @ y, (torch.randn(3, 4), torch.randn(3, 5)))
     assert tenon.stats()["backends"]["python"]["steps"] == 1
+
+
+def test_results_stay_where_torch_has_them(check, device, monkeypatch):
+    """The next function reads them there, and nobody holds them when all have run."""
+    given, made, targets, cumsum = [], [], [], torch.cumsum
+
+    def noted(x, *args, **options):
+        targets.append(options.get("out"))
+        given.append(x.data_ptr())
+        result = cumsum(x, *args, **options)
+        made.append((result.data_ptr(), weakref.ref(result)))
+        return result
+
+    tenon.compile(lambda x: x + 1)(X.to(device))
+    compiled = tenon.compile(lambda x: x.cumsum(0).cumsum(1).cumsum(0) + 1, backend="llvm")
+    monkeypatch.setattr(torch, "cumsum", noted)
+    got = compiled(X.to(device))
+    monkeypatch.undo()
+    check.same(got, X.to(device).cumsum(0).cumsum(1).cumsum(0) + 1)
+    assert targets == [None] * 3
+    assert given[1:] == [address for address, _ in made[:2]]
+    assert len(made) == 3 and all(result() is None for _, result in made)

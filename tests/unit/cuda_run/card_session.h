@@ -37,7 +37,7 @@ class CudaSession {
 /// Memory of the card.
 class Block {
  public:
-  Block(const CudaSession& session, std::size_t bytes) : session_(session.get()), bytes_(bytes) { REQUIRE(tenon_device_allocate(session_, kCard, bytes, nullptr, &memory_) == TENON_OK); }
+  Block(const CudaSession& session, std::size_t bytes) : session_(session.get()), bytes_(bytes) { require_ok(tenon_device_allocate(session_, kCard, bytes, nullptr, &memory_)); }
   ~Block() { tenon_device_release(session_, kCard, memory_, bytes_, nullptr); }
   Block(const Block&) = delete;
   void* at(std::size_t byte = 0) const { return static_cast<std::byte*>(memory_) + byte; }

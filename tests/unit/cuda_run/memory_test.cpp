@@ -8,16 +8,46 @@ namespace {
 
 constexpr std::size_t kMatrix = 512 * 512 * 4;
 
-/// A session in which somebody else runs products, and gives nothing.
+/// A matrix of the card as another backend made it.
+struct GivenMatrix {
+  DLManagedTensorVersioned managed{};
+  std::int64_t shape[2] = {512, 512};
+  TenonSession* session;
+
+  static GivenMatrix* of(TenonSession* session) {
+    auto* given = new GivenMatrix{.session = session};
+    void* memory = nullptr;
+    require_ok(tenon_device_allocate(session, kCard, kMatrix, nullptr, &memory));
+    given->managed.version = {1, 0};
+    given->managed.manager_ctx = given;
+    given->managed.deleter = [](DLManagedTensorVersioned* self) {
+      tenon_device_release(static_cast<GivenMatrix*>(self->manager_ctx)->session, kCard, self->dl_tensor.data, kMatrix, nullptr);
+      delete static_cast<GivenMatrix*>(self->manager_ctx);
+    };
+    given->managed.dl_tensor = {memory, kCard, 2, {kDLFloat, 32, 1}, given->shape, nullptr, 0};
+    return given;
+  }
+};
+
+/// A session in which somebody else runs products: into the memory that it is given, or, where it `gives`, by handing over what it has made.
 class WithProducts {
  public:
-  WithProducts() {
+  explicit WithProducts(bool gives = false, std::uint64_t flags = 0) {
     products_.behaviour.claim = [](const GraphView& graph, const TenonClaims& claims) {
       for (NodeView node : graph.nodes())
         if (const std::uint32_t id = node.id(); node.op() == "mm") claims.claim(claims.self, &id, 1);
       return std::int32_t{TENON_OK};
     };
-    products_.behaviour.execute = [](const ir::Graph&, const TenonExecuteArgs&) { return std::int32_t{TENON_OK}; };
+    products_.behaviour.compile = [gives](const GraphView&, TenonArtefact& artefact) {
+      artefact.flags = gives ? TENON_GIVES_OUTPUTS : 0;
+      return std::int32_t{TENON_OK};
+    };
+    products_.behaviour.execute = [this, flags](const ir::Graph&, const TenonExecuteArgs& args) {
+      if (args.outputs[0]) return std::int32_t{TENON_OK};
+      GivenMatrix* given = GivenMatrix::of(session_.get());
+      given->managed.flags = flags;
+      return args.call->give_output(args.call->self, 0, &given->managed);
+    };
   }
 
   /// Runs the graph of matrices once; gives how many lay in memory beside its inputs and outputs.
@@ -31,7 +61,9 @@ class WithProducts {
     for (std::size_t k = 0; k < outputs.size(); ++k)
       if (const ir::Output& output = graph.outputs()[k]; output.kind == ir::OutputKind::update) outputs[k] = memory[graph.value(output.target).index];
     fake_cuda_most_bytes();
+    const std::size_t blocks = fake_cuda_blocks();
     REQUIRE(run(program, inputs, outputs) == TENON_OK);
+    CHECK(fake_cuda_blocks() == blocks);
     const std::size_t bytes = fake_cuda_most_bytes();
     for (void* block : memory) tenon_device_release(session_.get(), kCard, block, kMatrix, nullptr);
     return bytes / kMatrix;
@@ -100,6 +132,39 @@ TEST_CASE("what is given twice is copied where it is computed: updates are writt
   %n: MATRIX = add(%a, %m)
   return %g, %g, update %m = %n
 )")) == 1);
+}
+
+namespace {
+
+/// Layers of a network: what follows each product may be written over it. %s is alive throughout.
+constexpr const char* kLayers = R"(
+  %s: MATRIX = mm(%x, %w)
+  %a: MATRIX = relu(%s)
+  %b: MATRIX = mm(%a, %w)
+  %c: MATRIX = gelu(%b) {approximate = "none"}
+  %d: MATRIX = mm(%c, %w)
+  %e: MATRIX = relu(%d)
+  %f: MATRIX = mm(%e, %w)
+  %y: MATRIX = add(%f, %s)
+  return %y
+)";
+
+}  // namespace
+
+TEST_CASE("what another backend gives stays where it is: there is what is alive, and no more", "[memory]") {
+  CHECK(WithProducts(true).matrices_of(graph_of("%x: MATRIX, %w: MATRIX", kLayers)) == 3);
+}
+
+TEST_CASE("what another backend gives is written over where nobody reads it any more, unless it is to be read alone", "[memory]") {
+  const std::string text = graph_of("%x: MATRIX, %w: MATRIX", R"(
+  %a: MATRIX = mm(%x, %w)
+  %b: MATRIX = mm(%w, %x)
+  %c: MATRIX = mul(%a, %b)
+  %y: MATRIX = mm(%c, %w)
+  return %y
+)");
+  CHECK(WithProducts(true).matrices_of(text) == 2);
+  CHECK(WithProducts(true, DLPACK_FLAG_BITMASK_READ_ONLY).matrices_of(text) == 3);
 }
 
 TEST_CASE("updates of a card's tensors take no memory beside them where the host updates others", "[memory]") {

@@ -19,4 +19,14 @@ Ref tensor_over(TensorKind kind, ir::Device device, DType dtype, std::span<const
 /// size depends on data. Throws a Failure where it is another tensor than was promised, or there is no memory.
 void put_output(const TenonExecuteArgs& args, std::uint32_t output, PyObject* result, DType dtype, ir::Device device, std::vector<std::int64_t> shape);
 
+/// Whose the memory of a result is.
+enum class ResultMemory : std::uint8_t {
+  its_own,
+  shared,    // with other results
+  borrowed,  // from an operand, or nobody knows
+};
+
+/// Leaves a result where torch has it, if the plan has no memory for it and it lies there as the plan expects; else puts it as `put_output` does.
+void give_output(const TenonExecuteArgs& args, std::uint32_t output, const Ref& result, ResultMemory memory, DType dtype, ir::Device device, std::vector<std::int64_t> shape);
+
 }  // namespace tenon::python

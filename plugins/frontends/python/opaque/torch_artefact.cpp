@@ -11,6 +11,8 @@
 #include "core/ir/outputs.h"
 #include "core/ops/view.h"
 #include "python/foreign/autocast.h"
+#include "python/library/torch_layout.h"
+#include "python/library/torch_library.h"
 #include "python/opaque/planned_tensors.h"
 #include "python/opaque/python_artefact.h"
 #include "python/metadata/strides.h"
@@ -32,6 +34,9 @@ bool is_on_device(const ir::Graph& graph, const ir::Node& node) {
   const auto there = [&](ir::ValueId v) { return graph.type(v).is_tensor() && !graph.type(v).device.is_host(); };
   return std::ranges::any_of(node.operands, there) || std::ranges::any_of(node.results, there);
 }
+
+/// The memory that a tensor shares with its views; null where nobody knows.
+const void* storage_of(PyObject* tensor) { return known_torch_library()->direct_fields ? layout::storage(layout::impl(tensor)) : nullptr; }
 
 /// The gradients of a convolution that torch gives in one call, by NodeId: the earlier one says which the later one is. What lies between needs none
 /// of the first for the second. With the GIL.
@@ -120,11 +125,20 @@ class TorchArtefact final : public PythonArtefact {
     if (call.results.size() != 1 || call.results[0] != value) return false;
     const ir::Type& type = graph_.type(value);
     const Extents shape = evaluated(type.shape, symbols);
-    if (type.device.is_host() || std::ranges::any_of(shape, [](std::int64_t size) { return size <= 0; })) return false;
+    if (!args.outputs[0] || type.device.is_host() || std::ranges::any_of(shape, [](std::int64_t size) { return size <= 0; })) return false;
     return call.node.run_into(operands, symbols, tensor_over(TensorKind::torch, type.device, type.dtype, shape, row_major(shape), args.outputs[0], true).get());
   }
 
   std::string name() const override { return "torch"; }
+  bool gives_outputs() const override { return true; }
+
+  /// Whose the memory of a value is: views of operands are results of functions, too.
+  ResultMemory memory_of(ir::ValueId value, std::span<const Ref> values) const {
+    const void* storage = storage_of(values[value.value].get());
+    const auto has_it = [&](ir::ValueId other) { return values[other.value] && storage_of(values[other.value].get()) == storage; };
+    if (!storage || std::ranges::any_of(graph_.inputs(), has_it)) return ResultMemory::borrowed;
+    return std::ranges::count_if(graph_.outputs(), has_it, &ir::Output::value) > 1 ? ResultMemory::shared : ResultMemory::its_own;
+  }
 
   void run(const TenonExecuteArgs& args) override {
     const WithoutAutocast as_the_graph_says(torch_state().value_or(TorchState{}));  // a backward may be asked for under autocast
@@ -144,7 +158,7 @@ class TorchArtefact final : public PythonArtefact {
     for (std::size_t k = 0; k < graph_.outputs().size(); ++k) {
       const ir::ValueId value = graph_.outputs()[k].value;
       const ir::Type& type = graph_.type(value);
-      if (type.is_tensor()) put_output(args, static_cast<std::uint32_t>(k), values[value.value].get(), type.dtype, type.device, evaluated(type.shape, symbols));
+      if (type.is_tensor()) give_output(args, static_cast<std::uint32_t>(k), values[value.value], memory_of(value, values), type.dtype, type.device, evaluated(type.shape, symbols));
     }
   }
 
