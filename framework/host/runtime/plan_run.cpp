@@ -1,5 +1,7 @@
 #include "host/runtime/plan_run.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
@@ -36,8 +38,14 @@ void PlanRun::steps() {
 }
 
 void PlanRun::steps_on_devices() {
-  for (std::uint32_t s = 0; s < plan_.steps().size(); ++s) step_on_devices(s);
-  context_.devices->wait_for_all();
+  std::uint32_t s = 0;
+  try {
+    for (; s < plan_.steps().size(); ++s) step_on_devices(s);
+    context_.devices->wait_for_all();
+  } catch (const Failure& why) {
+    if (why.code() == Code::device_lost) lose_device(s, why);
+    throw;
+  }
 }
 
 void PlanRun::step_on_devices(std::uint32_t s) {
@@ -47,6 +55,38 @@ void PlanRun::step_on_devices(std::uint32_t s) {
   if (context_.loose) context_.loose->before(s);
   this->step(s);
   if (context_.loose) context_.loose->after(s);
+}
+
+// A device tells late what went wrong on it: what it was given last is where to look.
+void PlanRun::lose_device(std::uint32_t s, const Failure& why) const {
+  const auto is_work = [&](std::uint32_t i) { return plan_.steps()[i]->kind == Step::Kind::group && plan_.steps()[i]->device != 0; };
+  std::uint32_t last = std::min(s + 1, static_cast<std::uint32_t>(plan_.steps().size()));
+  while (last > 0 && !is_work(last - 1)) --last;
+  if (last == 0) return;
+  const std::string text = fmt::format("{}; the last work that it was given: {}", why.what(), words_of_work(last - 1));
+  plan_.devices()[plan_.steps()[last - 1]->device]->lose(text);
+  throw Failure(why.code(), why.phase(), why.plugin(), text);
+}
+
+/// "softmax and add of net.py:12, from f32[64, 32]".
+std::string PlanRun::words_of_work(std::uint32_t s) const {
+  constexpr std::size_t kMost = 6;
+  const Step& step = *plan_.steps()[s];
+  std::vector<std::string> ops, places, inputs;
+  const auto note = [](std::vector<std::string>& among, std::string word) {
+    if (among.size() < kMost && std::ranges::find(among, word) == among.end()) among.push_back(std::move(word));
+  };
+  const ir::Graph graph = plan_.graph_of(step);
+  for (const NodeId n : graph.nodes()) {
+    const ir::Node& node = graph.node(n);
+    if (node.op != "constant") note(ops, node.op.text());
+    if (node.location->line) note(places, fmt::format("{}:{}", node.location->file, node.location->line));
+  }
+  for (std::size_t i = 0; i < step.inputs.size() && i < kMost; ++i) {
+    const PlanValue& value = plan_.values()[step.inputs[i]];
+    if (value.place != Place::literal && !value.late) inputs.push_back(fmt::format("{}[{}]", name_of(value.dtype), fmt::join(context_.sizes_of(value), ", ")));
+  }
+  return fmt::format("{}{}{}, from {}", fmt::join(ops, ", "), places.empty() ? "" : " of ", fmt::join(places, ", "), fmt::join(inputs, ", "));
 }
 
 void PlanRun::step(std::uint32_t s) {
@@ -155,10 +195,7 @@ void PlanRun::after_failure(std::uint32_t s, std::int32_t code) {
   Error why = code == TENON_OK ? Error{Code::plugin_failed, state.call_state.defect} : plugin_error(code, "execute");
   if (code != TENON_OK && !state.call_state.defect.empty()) why.message += " (" + state.call_state.defect + ")";
   state.call_state.defect.clear();
-  if (why.code == Code::device_lost) {
-    plan_.devices()[step.device]->lose(why.message);
-    throw Failure(why.code, TENON_PHASE_EXECUTE, name, why.message);
-  }
+  if (why.code == Code::device_lost) throw Failure(why.code, TENON_PHASE_EXECUTE, name, why.message);
   const bool over_updates = std::ranges::any_of(plan_.updates_, [&](const Plan::Update& u) { return u.in_place_by == s && args_.outputs[u.output] == args_.inputs[u.target]; });
   const bool over_inputs = over_updates || (context_.loose && context_.loose->is_over_inputs(s));
   // For want of memory a step may end after it has written over inputs, which nobody can read again.

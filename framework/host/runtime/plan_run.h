@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "host/diagnostics/failure.h"
 #include "host/runtime/run_context.h"
 
 namespace tenon::host {
@@ -18,6 +19,9 @@ class PlanRun {
  private:
   void steps_on_devices();
   void step_on_devices(std::uint32_t s);
+  /// Throws what a failure that lost a device is to the user; returns where the plan had given it nothing.
+  void lose_device(std::uint32_t s, const Failure& why) const;
+  std::string words_of_work(std::uint32_t s) const;
   void step(std::uint32_t s);
   void group(std::uint32_t s);
   void complete(std::uint32_t step);

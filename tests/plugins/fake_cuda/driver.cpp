@@ -59,8 +59,16 @@ struct State {
   std::set<CUgraphExec> executables;
   std::size_t graph_launches = 0, hazards = 0;
   bool capturing = false;
-  int calls_left = -1, failure = 0;
   std::string complaint;
+};
+
+/// The failure that a test asked for.
+struct Fault {
+  std::mutex mutex;
+  std::string function;  // empty: of any that acts
+  int calls_left = -1, code = 0;
+  bool stays = false;    // and of all that act from then on
+  std::size_t met = 0;
 };
 
 CUctx_st the_context;
@@ -76,12 +84,28 @@ CUresult wrong(std::string what) {
   return kInvalid;
 }
 
-/// The failure that a test asked for, on its turn.
-CUresult turn() {
-  State& s = state();
-  if (s.calls_left < 0) return kSuccess;
-  return s.calls_left-- == 0 ? s.failure : kSuccess;
+Fault& fault() {
+  static Fault& fault = *new Fault;
+  return fault;
 }
+
+/// What a call of the function gives instead of acting, on its turn.
+CUresult turn(const char* function, bool acts) {
+  Fault& f = fault();
+  const std::lock_guard lock(f.mutex);
+  if (f.calls_left < 0) return f.stays && f.met > 0 && acts ? f.code : kSuccess;
+  if (f.function.empty() ? !acts : f.function != function) return kSuccess;
+  if (f.calls_left-- > 0) return kSuccess;
+  ++f.met;
+  return f.code;
+}
+
+/// Leaves a function on its turn to fail.
+#define FAIL_ON_TURN \
+  if (const CUresult failed = turn(__func__, false)) return failed
+/// Likewise one that allocates, copies, loads or launches.
+#define FAIL_ON_TURN_TO_ACT \
+  if (const CUresult failed = turn(__func__, true)) return failed
 
 /// Whether all the bytes lie in one block.
 bool is_allocated(CUdeviceptr address, std::size_t bytes) {
@@ -92,7 +116,6 @@ bool is_allocated(CUdeviceptr address, std::size_t bytes) {
 
 CUresult copy(void* to, const void* from, CUdeviceptr on_card, std::size_t bytes) {
   const std::lock_guard lock(state().mutex);
-  if (const CUresult failed = turn()) return failed;
   if (!is_allocated(on_card, bytes)) return wrong("a copy reaches memory that is not allocated");
   std::memmove(to, from, bytes);
   return kSuccess;
@@ -216,95 +239,104 @@ std::size_t fake_cuda_modules() { return state().modules.size(); }
 std::size_t fake_cuda_blocks() { return state().blocks.size(); }
 std::size_t fake_cuda_most_bytes() { return std::exchange(state().most_bytes, state().bytes) - state().bytes; }
 const char* fake_cuda_complaint() { return state().complaint.c_str(); }
-void fake_cuda_fail(int n, int code) {
-  const std::lock_guard lock(state().mutex);
-  state().calls_left = n, state().failure = code;
+void fake_cuda_fail(int n, int code) { fake_cuda_fail_in("", n, code, false); }
+void fake_cuda_fail_in(const char* function, int n, int code, bool stays) {
+  Fault& f = fault();
+  const std::lock_guard lock(f.mutex);
+  f.function = function, f.calls_left = n, f.code = code, f.stays = stays;
+  if (n >= 0) f.met = 0;
+}
+std::size_t fake_cuda_failures() {
+  const std::lock_guard lock(fault().mutex);
+  return fault().met;
 }
 
 extern "C" {
 
-CUresult cuInit(unsigned) { return kSuccess; }
-CUresult cuDriverGetVersion(int* version) { return *version = 13000, kSuccess; }
+CUresult cuInit(unsigned) { FAIL_ON_TURN; return kSuccess; }
+CUresult cuDriverGetVersion(int* version) { FAIL_ON_TURN; return *version = 13000, kSuccess; }
 CUresult cuGetErrorName(CUresult code, const char** name) { return *name = code == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR", kSuccess; }
 CUresult cuGetErrorString(CUresult, const char** text) { return *text = fake_cuda_complaint(), kSuccess; }
-CUresult cuDeviceGetCount(int* count) { return *count = 1, kSuccess; }
-CUresult cuDeviceGet(CUdevice* device, int ordinal) { return *device = ordinal, ordinal == 0 ? kSuccess : kInvalid; }
-CUresult cuDeviceGetName(char* name, int bytes, CUdevice) { return std::strncpy(name, "a card that is none", static_cast<std::size_t>(bytes)), kSuccess; }
-CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) { return *bytes = std::size_t{1} << 30, kSuccess; }
-CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice) { return *value = attribute == kMajor ? 9 : attribute == kMinor ? 0 : 1, kSuccess; }
-CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) { return *pool = nullptr, kSuccess; }
-CUresult cuMemPoolSetAttribute(CUmemoryPool, int, void*) { return kSuccess; }
+CUresult cuDeviceGetCount(int* count) { FAIL_ON_TURN; return *count = 1, kSuccess; }
+CUresult cuDeviceGet(CUdevice* device, int ordinal) { FAIL_ON_TURN; return *device = ordinal, ordinal == 0 ? kSuccess : kInvalid; }
+CUresult cuDeviceGetName(char* name, int bytes, CUdevice) { FAIL_ON_TURN; return std::strncpy(name, "a card that is none", static_cast<std::size_t>(bytes)), kSuccess; }
+CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice) { FAIL_ON_TURN; return *bytes = std::size_t{1} << 30, kSuccess; }
+CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice) { FAIL_ON_TURN; return *value = attribute == kMajor ? 9 : attribute == kMinor ? 0 : 1, kSuccess; }
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice) { FAIL_ON_TURN; return *pool = nullptr, kSuccess; }
+CUresult cuMemPoolSetAttribute(CUmemoryPool, int, void*) { FAIL_ON_TURN; return kSuccess; }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) { return *context = &the_context, kSuccess; }
-CUresult cuCtxGetCurrent(CUcontext* context) { return *context = current_contexts.empty() ? nullptr : current_contexts.back(), kSuccess; }
-CUresult cuCtxPushCurrent_v2(CUcontext context) { return current_contexts.push_back(context), kSuccess; }
-CUresult cuCtxPopCurrent_v2(CUcontext*) { return current_contexts.pop_back(), kSuccess; }
-CUresult cuCtxSynchronize() { return kSuccess; }
+CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) { FAIL_ON_TURN; return *context = &the_context, kSuccess; }
+CUresult cuCtxGetCurrent(CUcontext* context) { FAIL_ON_TURN; return *context = current_contexts.empty() ? nullptr : current_contexts.back(), kSuccess; }
+CUresult cuCtxPushCurrent_v2(CUcontext context) { FAIL_ON_TURN; return current_contexts.push_back(context), kSuccess; }
+CUresult cuCtxPopCurrent_v2(CUcontext*) { FAIL_ON_TURN; return current_contexts.pop_back(), kSuccess; }
+CUresult cuCtxSynchronize() { FAIL_ON_TURN; return kSuccess; }
 
 CUresult cuMemAllocAsync(CUdeviceptr* memory, std::size_t bytes, CUstream) {
   const std::lock_guard lock(state().mutex);
-  if (const CUresult failed = turn()) return failed;
+  FAIL_ON_TURN_TO_ACT;
   *memory = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (bytes + 255) & ~std::size_t{255}));
   state().most_bytes = std::max(state().most_bytes, state().bytes += bytes);
   return state().blocks[*memory] = bytes, kSuccess;
 }
 CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream) {
+  FAIL_ON_TURN;
   const std::lock_guard lock(state().mutex);
   if (const auto block = state().blocks.find(memory); block != state().blocks.end()) state().bytes -= block->second;
   if (state().blocks.erase(memory) == 0) return wrong("memory is freed that is not allocated");
   return std::free(reinterpret_cast<void*>(memory)), kSuccess;
 }
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, CUstream) { return copy(reinterpret_cast<void*>(to), from, to, bytes); }
-CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUstream) { return copy(to, reinterpret_cast<const void*>(from), from, bytes); }
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) {
-  return copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), from, bytes);
-}
-CUresult cuMemcpyPeerAsync(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream) { return wrong("there is one card"); }
-CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t count, CUstream) { return fill(to, value, count); }
-CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, std::size_t count, CUstream) { return fill(to, value, count); }
-CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, std::size_t count, CUstream) { return fill(to, value, count); }
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, CUstream) { FAIL_ON_TURN_TO_ACT; return copy(reinterpret_cast<void*>(to), from, to, bytes); }
+CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUstream) { FAIL_ON_TURN_TO_ACT; return copy(to, reinterpret_cast<const void*>(from), from, bytes); }
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, std::size_t bytes, CUstream) { FAIL_ON_TURN_TO_ACT; return copy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), from, bytes); }
+CUresult cuMemcpyPeerAsync(CUdeviceptr, CUcontext, CUdeviceptr, CUcontext, std::size_t, CUstream) { FAIL_ON_TURN_TO_ACT; return wrong("there is one card"); }
+CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, std::size_t count, CUstream) { FAIL_ON_TURN; return fill(to, value, count); }
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, std::size_t count, CUstream) { FAIL_ON_TURN; return fill(to, value, count); }
+CUresult cuMemsetD32Async(CUdeviceptr to, unsigned value, std::size_t count, CUstream) { FAIL_ON_TURN; return fill(to, value, count); }
 
-CUresult cuStreamCreate(CUstream* stream, unsigned) { return *stream = reinterpret_cast<CUstream>(new char), kSuccess; }
-CUresult cuStreamDestroy_v2(CUstream stream) { return delete reinterpret_cast<char*>(stream), kSuccess; }
-CUresult cuStreamSynchronize(CUstream) { return kSuccess; }
-CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return kSuccess; }
-CUresult cuEventCreate(CUevent* event, unsigned) { return *event = reinterpret_cast<CUevent>(new char), kSuccess; }
-CUresult cuEventRecord(CUevent, CUstream) { return kSuccess; }
-CUresult cuEventQuery(CUevent) { return kSuccess; }
-CUresult cuEventSynchronize(CUevent) { return kSuccess; }
-CUresult cuEventDestroy_v2(CUevent event) { return delete reinterpret_cast<char*>(event), kSuccess; }
+CUresult cuStreamCreate(CUstream* stream, unsigned) { FAIL_ON_TURN; return *stream = reinterpret_cast<CUstream>(new char), kSuccess; }
+CUresult cuStreamDestroy_v2(CUstream stream) { FAIL_ON_TURN; return delete reinterpret_cast<char*>(stream), kSuccess; }
+CUresult cuStreamSynchronize(CUstream) { FAIL_ON_TURN; return kSuccess; }
+CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { FAIL_ON_TURN; return kSuccess; }
+CUresult cuEventCreate(CUevent* event, unsigned) { FAIL_ON_TURN; return *event = reinterpret_cast<CUevent>(new char), kSuccess; }
+CUresult cuEventRecord(CUevent, CUstream) { FAIL_ON_TURN; return kSuccess; }
+CUresult cuEventQuery(CUevent) { FAIL_ON_TURN; return kSuccess; }
+CUresult cuEventSynchronize(CUevent) { FAIL_ON_TURN; return kSuccess; }
+CUresult cuEventDestroy_v2(CUevent event) { FAIL_ON_TURN; return delete reinterpret_cast<char*>(event), kSuccess; }
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* text, unsigned, int*, void**) {
   const std::lock_guard lock(state().mutex);
-  if (const CUresult failed = turn()) return failed;
+  FAIL_ON_TURN_TO_ACT;
   if (std::memcmp(text, "\x7f" "ELF", 4) == 0) return kNoBinary;  // machine code of a real linker: the text is compiled instead
   *module = new CUmod_st{functions_of(static_cast<const char*>(text))};
   return state().modules.insert(*module), kSuccess;
 }
 CUresult cuModuleUnload(CUmodule module) {
+  FAIL_ON_TURN;
   const std::lock_guard lock(state().mutex);
   if (state().modules.erase(module) == 0) return wrong("a module is unloaded that is not there");
   return delete module, kSuccess;
 }
 CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* name) {
+  FAIL_ON_TURN;
   const auto found = module->functions.find(name);
   if (found == module->functions.end()) return kNotFound;
   return *function = &found->second, kSuccess;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, CUstream, void** parameters, void**) {
   const std::lock_guard lock(state().mutex);
-  if (const CUresult failed = turn()) return failed;
+  FAIL_ON_TURN_TO_ACT;
   return launch(launch_of(*function, x * y * z, threads, parameters));
 }
 
-CUresult cuStreamIsCapturing(CUstream, int* capturing) { return *capturing = state().capturing ? 1 : 0, kSuccess; }
+CUresult cuStreamIsCapturing(CUstream, int* capturing) { FAIL_ON_TURN; return *capturing = state().capturing ? 1 : 0, kSuccess; }
 CUresult cuGraphCreate(CUgraph* graph, unsigned) {
   const std::lock_guard lock(state().mutex);
-  if (const CUresult failed = turn()) return failed;
+  FAIL_ON_TURN_TO_ACT;
   *graph = new CUgraph_st;
   return state().graphs.insert(*graph), kSuccess;
 }
 CUresult cuGraphDestroy(CUgraph graph) {
+  FAIL_ON_TURN;
   const std::lock_guard lock(state().mutex);
   if (state().graphs.erase(graph) == 0) return wrong("a graph is destroyed that is not there");
   for (const CUgraphNode node : graph->nodes) delete node;
@@ -312,19 +344,19 @@ CUresult cuGraphDestroy(CUgraph graph) {
 }
 CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, std::size_t count, const CUkernelNode* given) {
   const std::lock_guard lock(state().mutex);
-  if (const CUresult failed = turn()) return failed;
+  FAIL_ON_TURN_TO_ACT;
   *node = new CUgraphNode_st{launch_of(*given), std::set(before, before + count)};
   return graph->nodes.push_back(*node), kSuccess;
 }
 CUresult cuGraphAddDependencies_v2(CUgraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdge*, std::size_t count) {
   const std::lock_guard lock(state().mutex);
-  if (const CUresult failed = turn()) return failed;
+  FAIL_ON_TURN_TO_ACT;
   for (std::size_t i = 0; i < count; ++i) to[i]->before.insert(from[i]);
   return kSuccess;
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned long long) {
   const std::lock_guard lock(state().mutex);
-  if (const CUresult failed = turn()) return failed;
+  FAIL_ON_TURN_TO_ACT;
   auto* executable = new CUgraphExec_st{{}, graph->nodes, {}};
   for (const CUgraphNode node : graph->nodes) {
     executable->launches[node] = node->launch;
@@ -340,18 +372,19 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned 
 }
 CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode node, const CUkernelNode* given) {
   const std::lock_guard lock(state().mutex);
-  if (const CUresult failed = turn()) return failed;
+  FAIL_ON_TURN_TO_ACT;
   const auto found = executable->launches.find(node);
   if (found == executable->launches.end()) return wrong("a node of another graph is set");
   return found->second = launch_of(*given), kSuccess;
 }
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream) {
   const std::lock_guard lock(state().mutex);
-  if (const CUresult failed = turn()) return failed;
+  FAIL_ON_TURN_TO_ACT;
   if (!state().executables.contains(executable)) return wrong("a graph is launched that is not there");
   return launch(*executable);
 }
 CUresult cuGraphExecDestroy(CUgraphExec executable) {
+  FAIL_ON_TURN;
   const std::lock_guard lock(state().mutex);
   if (state().executables.erase(executable) == 0) return wrong("an executable graph is destroyed that is not there");
   return delete executable, kSuccess;

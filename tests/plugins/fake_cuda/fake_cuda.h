@@ -22,4 +22,8 @@ std::size_t fake_cuda_most_bytes();
 const char* fake_cuda_complaint();
 /// The n-th call from now on of a function that allocates, copies, loads or launches fails with that code. Negative: none does.
 void fake_cuda_fail(int n, int code);
+/// Likewise of the function of that name, whatever it does. Where the failure `stays`, all that allocate, copy, load or launch fail from then on.
+void fake_cuda_fail_in(const char* function, int n, int code, bool stays);
+/// How often the failure that was asked for last has come.
+std::size_t fake_cuda_failures();
 }

@@ -60,7 +60,7 @@ TEST_CASE("nodes of random graphs touch no memory that another one writes at the
   std::mt19937 random(seed);
   CudaSession session;
   const std::size_t hazards = fake_cuda_hazards();
-  const int count = std::getenv("TENON_TEST_GRAPHS") ? std::atoi(std::getenv("TENON_TEST_GRAPHS")) : 12;
+  const int count = std::getenv("TENON_TEST_GRAPHS") ? std::atoi(std::getenv("TENON_TEST_GRAPHS")) : 300;
   for (int i = 0; i < count; ++i) {
     const std::string text = random_graph(random);
     INFO(text);

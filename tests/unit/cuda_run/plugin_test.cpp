@@ -18,6 +18,7 @@ constexpr const char* kChain = R"(graph @g (%x: f32[64, 32] on device2:0, %y: f3
 }  // namespace
 
 TEST_CASE("a chain is one launch") {
+  const std::size_t modules = fake_cuda_modules();
   CudaSession session;
   const TestProgram program = session.compile(kChain);
   CHECK(CudaSession::backends(program) == std::vector<std::string>{"cuda"});
@@ -25,15 +26,16 @@ TEST_CASE("a chain is one launch") {
   const std::size_t before = fake_cuda_launches();
   REQUIRE(run(program, {x.at(), y.at()}, {b.at()}) == TENON_OK);
   CHECK(fake_cuda_launches() == before + 1);
-  CHECK(fake_cuda_modules() == 1);
+  CHECK(fake_cuda_modules() == modules + 1);
 }
 
 TEST_CASE("views that are not aligned run the code that expects nothing") {
+  const std::size_t modules = fake_cuda_modules();
   CudaSession session;
   const TestProgram program = session.compile(kChain);
   const Block x(session, 64 * 32 * 4 + 4), y(session, 32 * 4), b(session, 64 * 32 * 4);
   REQUIRE(run(program, {x.at(4), y.at()}, {b.at()}) == TENON_OK);
-  CHECK(fake_cuda_modules() == 2);
+  CHECK(fake_cuda_modules() == modules + 2);
 }
 
 TEST_CASE("a row reduction and what follows it are launched over sizes that come with the call") {
