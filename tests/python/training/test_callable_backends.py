@@ -255,6 +255,7 @@ BY_OPS = {
     "pad_replicate": ((2, 5), lambda x: F.pad(x, (2, 3), mode="replicate") ** 2),
     "pad_constant": ((2, 5), lambda x: F.pad(x, (2, -1), value=2) ** 2),
     "mean_of_all": ((3, 4), lambda x: x.mean() * x.sum() * x.amax() * x.median()),
+    "places": ((3, 4), lambda x: x**3 * (x.argmax() + x.argmin(1, keepdim=True) + x.argmax(0))),
     "median": ((3, 5), lambda x: x.median(1).values * x.kthvalue(2, 1).values * x.max(1).values),
     "norm": ((3, 4), lambda x: torch.linalg.vector_norm(x, 3, dim=1)),
     "scans": ((3, 4), lambda x: x.cumsum(0) * x.cumprod(1) + x.logcumsumexp(1)),

@@ -111,10 +111,11 @@ def count_nonzero(x: Tensor, *, dim: list[int] | None = None, keepdim: bool = Fa
 
 
 def _place_of(function: Any, x: Tensor, dim: list[int] | None, keepdim: bool) -> Tensor:
-    if not dim:
-        found = function(x.reshape(-1), 0)
-        return found.reshape([1] * x.dim()) if keepdim else found
-    return function(x, dim[0], keepdim)
+    """The row-major place among the dimensions that are reduced."""
+    dims = sorted(d % x.dim() for d in dim or range(x.dim()))
+    rest = [d for d in range(x.dim()) if d not in dims]
+    found = function(x.permute([*rest, *dims]).reshape([*(x.shape[d] for d in rest), -1]), -1)
+    return found.reshape([1 if d in dims else n for d, n in enumerate(x.shape)]) if keepdim else found
 
 
 def argmax(x: Tensor, *, dim: list[int] | None = None, keepdim: bool = False) -> Tensor:
