@@ -146,3 +146,20 @@ TEST_CASE("products of real size are refused for what they cost, and run as loop
   REQUIRE(session.events("fallback").size() == 1);
   CHECK_THAT(session.events("fallback")[0], Catch::Contains("1 node of matmul run on 'cuda': cuda: cost, "));
 }
+
+TEST_CASE("what is cheap is computed in each window that reads it, and not stored before") {
+  CudaSession session;
+  const TestProgram program = session.compile(R"(graph @g (%c: f32[2, 4, 16, 16] on device2:0, %m: f32[4] on device2:0, %v: f32[4] on device2:0) {
+  %n: f32[2, 4, 16, 16] on device2:0 = batch_norm(%c, %m, %v) {eps = 1e-05}
+  %r: f32[2, 4, 16, 16] on device2:0 = relu(%n)
+  %p: f32[2, 4, 7, 7] on device2:0 = max_pool(%r) {kernel_size = [3, 3], stride = [2, 2]}
+  return %p
+}
+)");
+  const Block c(session, 2 * 4 * 16 * 16 * 4), m(session, 16), v(session, 16), p(session, 2 * 4 * 7 * 7 * 4);
+  const std::size_t before = fake_cuda_launches();
+  fake_cuda_most_bytes();
+  REQUIRE(run(program, {c.at(), m.at(), v.at()}, {p.at()}) == TENON_OK);
+  CHECK(fake_cuda_launches() == before + 1);
+  CHECK(fake_cuda_most_bytes() == 0);
+}

@@ -48,7 +48,8 @@ bool GpuMachine::worth_storing_early(double bytes, double kept) const { return k
 
 double GpuMachine::worth_keeping_alive(double bytes) const { return bytes * (1 + 1.0 / 32); }
 
-bool GpuMachine::worth_storing_repeated(double cost, double repeats) const { return repeats >= 2 && cost >= kCheaperThanLoad; }
+/// Windows that overlap read each element a few times: what is cheap is computed in each.
+bool GpuMachine::worth_storing_repeated(double cost, double repeats) const { return repeats >= 2 && cost >= kCheaperThanLoad && worth_storing(cost, static_cast<std::size_t>(repeats)); }
 
 bool GpuMachine::worth_storing_scattered(double) const { return false; }
 
