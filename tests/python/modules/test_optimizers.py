@@ -267,7 +267,7 @@ def test_a_capture_of_a_step_is_linear_in_parameters():
         gc.enable()
         gc.unfreeze()
     assert three[0] == 3 * hundred[0] > 1000
-    assert three[1] < 5 * hundred[1]
+    assert three[1] < 7 * hundred[1]  # 9 if it were quadratic
 
 
 def test_a_report_of_a_step_is_linear_in_parameters():

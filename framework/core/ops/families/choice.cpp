@@ -106,8 +106,8 @@ Op checked() {
   };
   op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
     const ir::ValueId two = b.one("expand", {q.operands()[0]}, {{"size", Shape{Dim(2)}}});  // an index into a single element would not be looked at
-    const ir::ValueId place = b.one("sub", {b.cast(q.operands()[1], DType::i64), b.literal(Dim(1))});
-    return {reshape_to(b, b.one("index_select", {two, place}, {{"dim", Dim(0)}}), {})};
+    const ir::ValueId place = b.one("sub", {b.cast(q.operands()[1], DType::i64), b.literal(Dim(3))});  // from the end: the first, or one before it
+    return {b.one("index", {two, place}, {{"dims", std::vector<Dim>{0}}})};  // the last node: what may fail is computed where nobody reads it
   };
   op.grad = [](NodeBuilder&, const OpQuery&, std::span<const ir::ValueId>, std::span<const ir::ValueId> given) -> Values { return {given[0], {}}; };
   op.samples = [] {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
 #include "core/ops/catalog.h"
 #include "core/ops/view.h"
 
@@ -40,11 +41,15 @@ double elements_of(const ir::Graph& graph, ir::NodeId id) {
   return most;
 }
 
-/// Whether a node goes through many elements, or shows many.
+/// Whether a node goes through many elements, or shows many. One that is wrong (a number that no integer holds) does nothing: the call raises.
 static bool handles_many(const ir::Graph& graph, ir::NodeId id) {
   constexpr double kFew = 8;  // numbers that the program reads one by one are put together
   const auto is_many = [&](ir::ValueId result) { return graph.type(result).rank() > 0 && elements(graph.type(result)) > kFew; };
-  return elements_of(graph, id) > kFew || std::ranges::any_of(graph.node(id).results, is_many);
+  try {
+    return elements_of(graph, id) > kFew || std::ranges::any_of(graph.node(id).results, is_many);
+  } catch (const Exception&) {
+    return false;
+  }
 }
 
 std::size_t ArrayWork::count(const ir::Graph& graph) {

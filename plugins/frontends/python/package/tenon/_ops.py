@@ -50,6 +50,11 @@ def nonzero_divisor(x: Tensor) -> Tensor:
     return x
 
 
+def checked(x: Tensor, condition: Tensor) -> Tensor:
+    """The number itself; an IndexError where the condition is false."""
+    return x.expand(2)[condition.to(torch.int64) - 3]
+
+
 def where(condition: Tensor, a: Tensor | Number, b: Tensor | Number) -> Tensor:
     return torch.where(condition, a, b)
 
