@@ -33,6 +33,14 @@ def fresh_copy(args):
     return on_device.placed(args, DEVICE) if DEVICE else args
 
 
+def of_many_kernels(rounds, serial):
+    """A function of two kernels a round, small to run, that has none in common with one of another serial number."""
+    names = {"np": np}
+    steps = "".join(f"  b = np.exp(-np.sin(a) * {i}.25) + {serial}.5\n  c = np.mean(np.tanh(b) * b)\n  a = np.cos(a * 0.5 + c / 8)\n" for i in range(rounds))
+    exec(f"def fn(a):\n{steps}  return a", names)
+    return names["fn"]
+
+
 def same(got, want):
     """Checks that two results agree in type, dtype, shape, strides and values."""
     assert type(got) is type(want), (type(got), type(want))

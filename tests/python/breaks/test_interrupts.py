@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tenon
+from tests.python.conftest import of_many_kernels
 
 UP = np.arange(1.0, 6.0)
 
@@ -84,24 +85,16 @@ def raise_arrived(number, frame):
     raise Arrived
 
 
-def of_many_kernels(serial):
-    """A function of 300 kernels that no other serial number shares, small to run."""
-    names = {"np": np}
-    steps = "".join(f"  b = np.exp(-np.sin(a) * {i}.25) + {serial}.5\n  c = np.mean(np.tanh(b) * b)\n  a = np.cos(a * 0.5 + c / 8)\n" for i in range(150))
-    exec(f"def fn(a):\n{steps}  return a", names)
-    return names["fn"]
-
-
 def test_a_compile_ends_soon_after_an_interrupt():
     """By processor time, which a loaded machine does not stretch: a compile that is given up leaves a quarter of the rest, and more."""
-    tenon.compile(of_many_kernels(0))(UP)
+    tenon.compile(of_many_kernels(150, 0))(UP)
     start = time.process_time()
-    tenon.compile(of_many_kernels(1))(UP)
+    tenon.compile(of_many_kernels(150, 1))(UP)
     whole = time.process_time() - start
     before = signal.signal(signal.SIGPROF, signal.default_int_handler)
     try:
         for serial, share in enumerate((0.1, 0.35), 2):  # passes and planning, LLVM's work
-            fn = of_many_kernels(serial)
+            fn = of_many_kernels(150, serial)
             compiled, graphs, start = tenon.compile(fn), tenon.stats()["graphs"], time.process_time()
             with pytest.raises(KeyboardInterrupt):
                 signal.setitimer(signal.ITIMER_PROF, share * whole)

@@ -41,12 +41,14 @@ double elements_of(const ir::Graph& graph, ir::NodeId id) {
   return most;
 }
 
-/// Whether a node goes through many elements, or shows many. One that is wrong (a number that no integer holds) does nothing: the call raises.
+/// Whether a node gives many elements, or goes through many. One whose meaning cannot be asked (a number that no integer holds) counts by what it gives: its
+/// call raises.
 static bool handles_many(const ir::Graph& graph, ir::NodeId id) {
   constexpr double kFew = 8;  // numbers that the program reads one by one are put together
   const auto is_many = [&](ir::ValueId result) { return graph.type(result).rank() > 0 && elements(graph.type(result)) > kFew; };
+  if (std::ranges::any_of(graph.node(id).results, is_many)) return true;  // without asking for its meaning
   try {
-    return elements_of(graph, id) > kFew || std::ranges::any_of(graph.node(id).results, is_many);
+    return elements_of(graph, id) > kFew;
   } catch (const Exception&) {
     return false;
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "core/ops/build/checked.h"
 #include "core/ops/foreign/promotion.h"
