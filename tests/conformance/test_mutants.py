@@ -8,7 +8,7 @@ import pytest
 MUTANTS = pathlib.Path(__file__).parents[1] / "plugins/mutants"
 NAMES = sorted({name for path in MUTANTS.glob("*_faults.cpp") for name in re.findall(r'\{\.name = "(\w+)"', path.read_text())})
 
-# Enough of the catalogue to show any fault; the right backend below passes all of it.
+# Enough of the catalogue to show any fault. `reference`, of which the right backend here is a copy, runs all of it among the C++ tests.
 OPS = "add,sub,mul,le,floor,remainder,round,maximum,where,sum,argmax,var,permute,cat,mm,_to_copy,logical_not,max_dim,relu,abs,clamp"
 
 
@@ -21,8 +21,8 @@ def test_there_are_enough():
     assert len(NAMES) >= 30
 
 
-def test_right_backend_passes_everything(kit, mutants):
-    status, report = kit(mutants)
+def test_right_backend_passes(kit, mutants):
+    status, report = kit(mutants, "--filter", OPS)
     assert (status, report["failures"], report["not_claimed"]) == (0, [], 0)
     assert report["passed"] >= 4000
 

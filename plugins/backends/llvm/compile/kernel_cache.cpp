@@ -54,8 +54,8 @@ struct KernelCache::Batch {
 void KernelCache::publish(const std::string& text, void* function, const LinkedCode& linked) {
   const auto found = known_.find(text);
   if (found == known_.end()) return;
-  found->second->memory.push_back(linked.memory);
-  found->second->function.store(reinterpret_cast<KernelFunction>(function), std::memory_order_release);
+  found->second.code->memory.push_back(linked.memory);
+  found->second.code->function.store(reinterpret_cast<KernelFunction>(function), std::memory_order_release);
 }
 
 /// The entries of kernels, some perhaps without code yet. They stay while they are held.
@@ -63,11 +63,7 @@ KernelCache::Codes KernelCache::entries(Texts texts) {
   const std::lock_guard lock(mutex_);
   if (known_.size() > most_known_) drop_idle();
   Codes codes;
-  for (const std::string& text : texts) {
-    auto& code = known_[text];
-    if (!code) code = std::make_shared<KernelCode>();
-    codes.push_back(code);
-  }
+  for (const std::string& text : texts) codes.push_back(known_[text].code);
   return codes;
 }
 
@@ -78,7 +74,7 @@ void KernelCache::look_for_idle() {
 
 void KernelCache::drop_idle() {
   let_go_ = 0;
-  std::erase_if(known_, [](const auto& entry) { return entry.second.use_count() == 1; });
+  std::erase_if(known_, [](const auto& entry) { return entry.second.code.use_count() == 1; });
   most_known_ = known_.size() + most_idle_;
 }
 
@@ -107,8 +103,8 @@ void KernelCache::improve_later(const HostServices& host, const std::vector<cons
     run_in_background([this, host, own = std::move(own)] {
       Batch batch{Tier::standard, {}, {}, {}};
       for (const codegen::Kernel& kernel : own)
-        if (std::string text = codegen::to_text(kernel); knows(text)) batch.add(kernel, std::move(text));
-      if (batch.kernels.empty()) return;  // dropped while they waited
+        if (std::string text = codegen::to_text(kernel); is_held(text)) batch.add(kernel, std::move(text));
+      if (batch.kernels.empty()) return;
       compile(host, batch, {});
       if (host.log_enabled("compile"))
         host.log(TENON_INFO, fmt::format("better code of {} kernels took the place of quick code", batch.kernels.size()), "compile");
@@ -188,14 +184,29 @@ std::vector<std::shared_ptr<const KernelCode>> KernelCache::kernels(const HostSe
   };
   if (jobs > 1 && threads > 1) host.parallel_for(0, jobs, 1, work);
   else work(0, jobs);
-  if (request.swap_tiers)
+  if (request.swap_tiers) {
     for (const Batch& batch : batches) improve_later(host, batch.kernels);
+    improve_later(host, left_quick(request.kernels, texts));
+  }
   return {codes.begin(), codes.end()};
 }
 
-bool KernelCache::knows(const std::string& text) const {
+/// Whether somebody holds a kernel's code now that better code is due. Else that is made when somebody does again.
+bool KernelCache::is_held(const std::string& text) {
   const std::lock_guard lock(mutex_);
-  return known_.contains(text);
+  const auto found = known_.find(text);
+  if (found == known_.end()) return false;
+  found->second.left_quick = found->second.code.use_count() == 1;
+  return !found->second.left_quick;
+}
+
+/// The kernels that are held again, of which no better code was made. They are not given again.
+std::vector<const codegen::Kernel*> KernelCache::left_quick(std::span<const codegen::Kernel* const> kernels, Texts texts) {
+  const std::lock_guard lock(mutex_);
+  std::vector<const codegen::Kernel*> left;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    if (std::exchange(known_[texts[i]].left_quick, false)) left.push_back(kernels[i]);
+  return left;
 }
 
 std::size_t KernelCache::size() const {

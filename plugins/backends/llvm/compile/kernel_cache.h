@@ -34,7 +34,7 @@ inline void stop_if_cancelled(const HostServices& host) {
 }
 
 /// Thread-safe. The new kernels of one call share a module for each thread that compiles. Code that nobody holds any more is kept for the
-/// next program that needs it, up to a number of kernels.
+/// next program that needs it, up to a number of kernels, but no better code is made of it.
 class KernelCache {
  public:
   /// With another cache, matrix kernels are that one's. `most_idle`: kernels that nobody holds.
@@ -54,11 +54,16 @@ class KernelCache {
 
  private:
   struct Batch;
+  struct Entry {
+    std::shared_ptr<KernelCode> code = std::make_shared<KernelCode>();
+    bool left_quick = false;  // nobody held it when better code was due
+  };
   using Codes = std::vector<std::shared_ptr<KernelCode>>;
   using Texts = std::span<const std::string>;
   Codes entries(Texts texts);
   void drop_idle();
-  bool knows(const std::string& text) const;
+  bool is_held(const std::string& text);
+  std::vector<const codegen::Kernel*> left_quick(std::span<const codegen::Kernel* const> kernels, Texts texts);
   void take_stored(const HostServices& host, const KernelRequest& request, Texts texts, const Codes& codes);
   std::vector<Batch> new_batches(const KernelRequest& request, Texts texts, const Codes& codes, std::size_t threads);
   void compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing);
@@ -71,7 +76,7 @@ class KernelCache {
   KernelCache* const matrices_;
   const std::size_t most_idle_;
   mutable std::mutex mutex_;
-  std::unordered_map<std::string, std::shared_ptr<KernelCode>> known_;
+  std::unordered_map<std::string, Entry> known_;
   std::size_t most_known_;    // from here on those that nobody holds are dropped
   std::size_t let_go_ = 0;    // how often somebody has let go of kernels since the last drop
 };

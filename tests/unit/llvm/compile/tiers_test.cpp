@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <future>
 
 #include "catch.h"
 #include "compile/background.h"
@@ -26,13 +27,14 @@ constexpr const char* kStagedGraph = R"(graph @main (%x: f32[37, 150]) {
 
 ir::Graph graph() { return ir::parse_graph(kStagedGraph).value(); }
 
-/// A program of a cache that knows nothing.
-std::unique_ptr<llvm_backend::Program> compile_anew(bool swap) {
-  llvm_backend::KernelCache& cache = llvm_test::fresh_cache(llvm_backend::detect_machine());
+std::unique_ptr<llvm_backend::Program> compile_in(llvm_backend::KernelCache& cache, bool swap) {
   llvm_backend::ProgramOptions options;
   options.swap_tiers = swap;
   return std::make_unique<llvm_backend::Program>(llvm_test::services(), cache, graph(), options);
 }
+
+/// A program of a cache that knows nothing.
+std::unique_ptr<llvm_backend::Program> compile_anew(bool swap) { return compile_in(llvm_test::fresh_cache(llvm_backend::detect_machine()), swap); }
 
 std::vector<ops::HostTensor> results(llvm_backend::Program& program) {
   const auto x = llvm_test::random_tensor(DType::f32, {37, 150}, 7);
@@ -63,9 +65,23 @@ TEST_CASE("exchanged code computes the same bits") {
   CHECK(same_results(results(*settled), before));
 }
 
+TEST_CASE("no better code is made of what nobody holds, until somebody does again") {
+  Store store;
+  llvm_backend::KernelCache& cache = llvm_test::fresh_cache(llvm_backend::detect_machine());
+  std::promise<void> dropped;
+  llvm_backend::run_in_background([&] { dropped.get_future().wait(); });
+  compile_in(cache, true);
+  dropped.set_value();
+  llvm_backend::wait_for_background();
+  CHECK(quick_places(store) > 0);
+  const auto program = compile_in(cache, true);
+  llvm_backend::wait_for_background();
+  CHECK(quick_places(store) == 0);
+}
+
 TEST_CASE("the store ends with the better code, and quick code that it has is replaced") {
   Store store;
-  compile_anew(true);
+  const auto program = compile_anew(true);
   llvm_backend::wait_for_background();
   CHECK(quick_places(store) == 0);
   const auto good = store.entries;
