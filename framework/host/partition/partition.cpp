@@ -11,6 +11,7 @@
 #include "host/partition/detour.h"
 #include "host/partition/expansion.h"
 #include "host/partition/group_graph.h"
+#include "host/partition/group_order.h"
 #include "host/partition/placement.h"
 #include "host/partition/recomputation.h"
 
@@ -267,6 +268,7 @@ class Grouping {
       planned.push_back(std::move(group));
     }
     end_with_updates(planned);
+    order_by_memory(assigned_.graph, request.expected_sizes, planned);
     return planned;
   }
 

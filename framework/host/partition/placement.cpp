@@ -23,6 +23,14 @@ bool serves(const TenonBackend& backend, ir::Device device) {
 
 std::string devices_text(const TenonBackend& backend) { return fmt::format("{}", fmt::join(served_devices(backend), ", ")); }
 
+std::int64_t expected_bytes(const ir::Graph& graph, ValueId value, std::span<const std::int64_t> sizes) {
+  const ir::Type& type = graph.type(value);
+  if (!type.is_tensor() || graph.value(value).kind == ir::ValueKind::literal) return 0;
+  auto bytes = static_cast<std::int64_t>(size_of(type.dtype));
+  for (const ir::Dim& d : type.shape) bytes *= std::max<std::int64_t>(d.evaluate(sizes), 0);
+  return bytes;
+}
+
 bool is_on_host(const ir::Graph& graph) {
   for (std::size_t t = 0; t < graph.types().size(); ++t)
     if (!graph.types()[ir::TypeId(t)].device.is_host()) return false;

@@ -1,8 +1,10 @@
 // Which devices a node computes on, and which backends serve them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "core/abi/plugin.h"
@@ -15,6 +17,9 @@ namespace tenon::host {
 bool serves(const TenonBackend& backend, ir::Device device);
 /// The devices that a backend names, as "cpu:0, device9": a kind alone where it takes every one.
 std::string devices_text(const TenonBackend& backend);
+
+/// Bytes of a value at the sizes to expect, by symbol; 0 for what takes no memory of a run.
+std::int64_t expected_bytes(const ir::Graph& graph, ValueId value, std::span<const std::int64_t> sizes);
 
 /// True when all values of a graph and its regions are in the host's memory.
 bool is_on_host(const ir::Graph& graph);

@@ -10,6 +10,7 @@
 #include "core/ops/view.h"
 #include "core/rewrite/later_levels.h"
 #include "core/rewrite/rewriter.h"
+#include "host/partition/placement.h"
 
 namespace tenon::host {
 namespace {
@@ -31,7 +32,11 @@ class Recomputation {
     const std::vector<NodeId> nodes(graph_.nodes().begin(), graph_.nodes().end());
     for (const NodeId n : nodes)
       if (may_run_again(n)) spread(n);
-    return !again_.empty();
+    for (const NodeId n : nodes)
+      if (may_run_again(n) && graph_.node(n).op == "reshape") hand_out(n);
+    if (handed_out_.empty()) return !again_.empty();
+    erase_unread();
+    return true;
   }
 
  private:
@@ -68,13 +73,7 @@ class Recomputation {
     return op->body || op->traits.creates || ops::is_view(graph_, n);
   }
 
-  std::int64_t bytes_of(ValueId v) const {
-    const ir::Type& type = graph_.type(v);
-    if (!type.is_tensor() || graph_.value(v).kind == ir::ValueKind::literal) return 0;
-    auto bytes = static_cast<std::int64_t>(size_of(type.dtype));
-    for (const ir::Dim& d : type.shape) bytes *= std::max<std::int64_t>(d.evaluate(sizes_), 0);
-    return bytes;
-  }
+  std::int64_t bytes_of(ValueId v) const { return expected_bytes(graph_, v, sizes_); }
 
   /// Whether a value is in memory at a stage whatever becomes of this.
   bool is_held(ValueId v, int stage) const { return !is_result(v) || is_output_[v.value] || until_[v.value] >= stage || bytes_of(v) <= rewrite::kNegligibleBytes; }
@@ -134,6 +133,36 @@ class Recomputation {
     return again_[{v.value, stage}] = result;
   }
 
+  // ---- what readers take as views of their own
+
+  /// Whether a value is in memory behind the group of a node that reads it, whatever becomes of that.
+  bool outlasts(ValueId v, NodeId n) const {
+    const auto is_elsewhere = [&](NodeId user) { return user != n && (backend_of(user) != backend_of(n) || stage_[user.value] > stage_[n.value]); };
+    return !is_result(v) || is_output_[v.value] || std::ranges::any_of(users_[v.value], is_elsewhere);
+  }
+
+  /// Whether the host itself runs it, which takes no views.
+  bool is_hosts(NodeId n) const { return !graph_.node(n).regions.empty() || copies_between_devices(graph_, graph_.node(n)); }
+
+  /// Readers of other backends each get a reshape of what is in memory anyway as their own, which takes none; it would lie there a second time.
+  void hand_out(NodeId n) {
+    const ir::Node node = graph_.node(n);
+    const ValueId v = node.results[0];
+    if (bytes_of(v) <= rewrite::kNegligibleBytes || !outlasts(node.operands[0], n)) return;
+    for (const NodeId user : users_[v.value]) {
+      if (backend_of(user) == backend_of(n) || is_hosts(user) || std::ranges::find(graph_.node(user).operands, v) == graph_.node(user).operands.end()) continue;
+      const NodeId made = graph_.add_node(node.op, node.operands, node.attributes, {graph_.type(v)}, node.location, {}, user);
+      std::ranges::replace(graph_.mutable_node(user).operands, v, graph_.node(made).results[0]);
+      handed_out_.push_back(n);
+    }
+  }
+
+  void erase_unread() {
+    const auto users = graph_.users();
+    std::erase_if(handed_out_, [&](NodeId n) { return !users[graph_.node(n).results[0].value].empty(); });
+    graph_.erase_nodes(handed_out_);
+  }
+
   ir::Graph& graph_;
   const Assignment& assignment_;
   std::span<const std::int64_t> sizes_;
@@ -143,6 +172,7 @@ class Recomputation {
   std::vector<bool> is_output_;             // by ValueId
   std::uint32_t first_ = Assignment::kNobody;
   std::map<std::pair<std::uint32_t, int>, ValueId> again_;
+  std::vector<NodeId> handed_out_;
 };
 
 }  // namespace

@@ -34,8 +34,20 @@ class WithProducts {
  public:
   explicit WithProducts(bool gives = false, std::uint64_t flags = 0) {
     products_.behaviour.claim = [](const GraphView& graph, const TenonClaims& claims) {
-      for (NodeView node : graph.nodes())
-        if (const std::uint32_t id = node.id(); node.op() == "mm") claims.claim(claims.self, &id, 1);
+      const auto readers = [&](std::uint32_t value) {
+        std::size_t count = 0;
+        for (NodeView node : graph.nodes())
+          for (ValueView operand : node.operands()) count += operand.id() == value;
+        return count;
+      };
+      for (NodeView node : graph.nodes()) {
+        if (node.op() != "mm") continue;
+        std::vector<std::uint32_t> ids{node.id()};  // and views that nobody else reads
+        for (NodeView view : graph.nodes())
+          for (ValueView operand : node.operands())
+            if (view.op() == "reshape" && view.results()[0].id() == operand.id() && readers(operand.id()) == 1) ids.push_back(view.id());
+        claims.claim(claims.self, ids.data(), ids.size());
+      }
       return std::int32_t{TENON_OK};
     };
     products_.behaviour.compile = [gives](const GraphView&, TenonArtefact& artefact) {
@@ -132,6 +144,34 @@ TEST_CASE("what is given twice is copied where it is computed: updates are writt
   %n: MATRIX = add(%a, %m)
   return %g, %g, update %m = %n
 )")) == 1);
+}
+
+TEST_CASE("what several products read in another shape lies in memory once", "[memory]") {
+  CHECK(WithProducts(true).matrices_of(graph_of("%x: MATRIX, %w: MATRIX", R"(
+  %s: f32[64, 8, 512] on device2:0 = reshape(%x) {shape = [64, 8, 512]}
+  %h: f32[64, 8, 512] on device2:0 = exp(%s)
+  %f: MATRIX = reshape(%h) {shape = [512, 512]}
+  %a: MATRIX = mm(%f, %w)
+  %b: MATRIX = mm(%f, %a)
+  %r: f32[64, 8, 512] on device2:0 = reshape(%b) {shape = [64, 8, 512]}
+  %u: f32[64, 8, 512] on device2:0 = mul(%r, %h)
+  %y: MATRIX = reshape(%u) {shape = [512, 512]}
+  return %y
+)")) == 3);
+}
+
+TEST_CASE("the gradient of a weight, which frees what the layer kept, is computed before that of the input") {
+  CHECK(WithProducts(true).matrices_of(graph_of("%x: MATRIX, %w: MATRIX, %v: MATRIX", R"(
+  %a: MATRIX = mm(%x, %w)
+  %h: MATRIX = relu(%a)
+  %b: MATRIX = mm(%h, %v)
+  %g: MATRIX = exp(%b)
+  %of_h: MATRIX = mm(%g, %v)
+  %of_v: MATRIX = mm(%h, %g)
+  %of_a: MATRIX = neg(%of_h)
+  %of_w: MATRIX = mm(%x, %of_a)
+  return %of_v, %of_w
+)")) == 2);
 }
 
 namespace {
