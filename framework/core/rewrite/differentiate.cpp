@@ -6,7 +6,6 @@
 
 #include "core/base/error.h"
 #include "core/ops/build/node_builder.h"
-#include "core/ops/catalog.h"
 #include "core/ops/gradients/flat.h"
 #include "core/ops/gradients/gradient.h"
 #include "core/ops/gradients/own_gradients.h"
@@ -60,11 +59,6 @@ class Path {
   std::vector<bool> depends_;
   std::vector<NodeId> nodes_;
 };
-
-bool must_be_expanded(const ir::Node& node) {
-  const ops::Op* op = ops::find_op(node.op);
-  return op && op->decompose && !op->grad && !op->body && op->no_grad_reason.empty();
-}
 
 /// One call of `differentiate`.
 class Differentiation {
@@ -237,7 +231,7 @@ void expand_between(ir::Graph& graph, std::vector<ValueId> values, std::vector<V
   for (bool again = true; again;) {
     again = false;
     for (NodeId id : nodes_between(graph, values, wanted, stops))
-      if (must_be_expanded(graph.node(id))) again = ops::expand_node(graph, id, replace) || again;
+      if (ops::is_differentiated_in_parts(graph, graph.node(id))) again = ops::expand_node(graph, id, replace) || again;
   }
 }
 
@@ -246,7 +240,7 @@ void expand_last(ir::Graph& graph, std::size_t first_node, const ops::Moved& mov
     again = false;
     const std::vector<NodeId> last(graph.nodes().begin() + static_cast<std::ptrdiff_t>(first_node), graph.nodes().end());
     for (NodeId id : last)
-      if (must_be_expanded(graph.node(id))) again = ops::expand_node(graph, id, moved) || again;
+      if (ops::is_differentiated_in_parts(graph, graph.node(id))) again = ops::expand_node(graph, id, moved) || again;
   }
 }
 

@@ -116,6 +116,24 @@ def test_both_gradients_of_a_convolution_are_one_call(check, device, monkeypatch
     assert (stats["graph_breaks"], stats["eager_fallbacks"], len(calls)) == (0, 0, 2), stats
 
 
+@pytest.mark.parametrize("options", [{"is_causal": True}, {"scale": 0.3}, {"attn_mask": torch.ones(5, 5, dtype=torch.bool).tril()}], ids=["causal", "scale", "mask"])
+def test_the_gradients_of_an_attention_are_one_call(device, monkeypatch, options):
+    calls, gradients = [], _by_torch.attention_gradients
+    monkeypatch.setattr(_by_torch, "attention_gradients", lambda *args, **named: calls.append(args) or gradients(*args, **named))
+    tenon.compile(lambda x: x + 1)(X.to(device))
+    options = {name: given.to(device) if isinstance(given, torch.Tensor) else given for name, given in options.items()}
+
+    def fn(q, k, v):
+        return torch.autograd.grad(F.scaled_dot_product_attention(q, k, v, **options).sin().sum(), (q, k, v))
+
+    given = [torch.randn(2, 3, 5, 4).to(device).requires_grad_() for _ in range(3)]
+    compiled = tenon.compile(fn, backend="llvm")
+    for _ in range(2):
+        torch.testing.assert_close(compiled(*given), fn(*given))
+    stats = tenon.stats()
+    assert (stats["graph_breaks"], stats["eager_fallbacks"], len(calls)) == (0, 0, 2), stats
+
+
 def test_gradients_of_two_convolutions_alike(check, device):
     """The gradient of their sum belongs to both."""
     tenon.compile(lambda x: x + 1)(X.to(device))

@@ -70,6 +70,41 @@ def test_gradients_of_gradients(check, device):
     check.same(results[1], results[0])
 
 
+MASK = torch.ones(3, 3, dtype=torch.bool).tril()
+
+
+@pytest.mark.parametrize("attend", [
+    lambda q, k, v, b: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+    lambda q, k, v, b: F.scaled_dot_product_attention(q, k, v, attn_mask=MASK.to(q.device), scale=0.3),
+    lambda q, k, v, b: F.scaled_dot_product_attention(q, k[:, :1], v[:1], attn_mask=b),
+    lambda q, k, v, b: F.scaled_dot_product_attention(q, k[:, :1], v[:, :1], enable_gqa=True),
+    lambda q, k, v, b: F.scaled_dot_product_attention(q, k[:, :, :0], v[:, :, :0]),
+], ids=["causal", "mask", "bias", "grouped", "no keys"])
+def test_gradients_of_attention(check, device, attend):
+    results = []
+    torch.manual_seed(0)
+    values = [torch.randn(2, 2, 3, 4) for _ in range(3)] + [torch.randn(3, 3)]
+    for way in (attend, tenon.compile(attend)):
+        operands = [t.to(device).requires_grad_() for t in values]
+        made = way(*operands)
+        results.append([made.detach(), *torch.autograd.grad(weighed(made), operands, allow_unused=True)])
+    for got, want in zip(results[1], results[0]):
+        assert (got is None) == (want is None)
+        if want is not None:
+            torch.testing.assert_close(got, want)
+    assert tenon.stats()["graph_breaks"] == 0, tenon.stats()
+
+
+def test_gradients_of_gradients_of_attention(device):
+    attend = lambda q, w: F.scaled_dot_product_attention(q, q * 2, q @ w, is_causal=True)  # noqa: E731
+    results = []
+    for way in (attend, tenon.compile(attend)):
+        q, w = X.view(2, 3, 8).to(device).requires_grad_(), W.to(device).requires_grad_()
+        first = torch.autograd.grad(weighed(way(q, w)), (q, w), create_graph=True)
+        results.append(torch.autograd.grad(first[0].square().sum() + first[1].sum(), (q, w)))
+    torch.testing.assert_close(results[1], results[0])
+
+
 def test_a_gradient_that_lies_otherwise(check, device):
     fn = lambda x, w: x @ w  # noqa: E731
     results = []

@@ -1,6 +1,9 @@
-// Scaled dot product attention, made of products and a softmax.
+// Scaled dot product attention and its gradients, made of products and a softmax.
 #include <cmath>
+#include <numeric>
 
+#include "core/ops/gradients/gradient.h"
+#include "core/ops/gradients/gradients.h"
 #include "core/ops/notation/formula.h"
 
 namespace tenon::ops {
@@ -11,7 +14,7 @@ using ir::Shape;
 
 Shape batch_of(const Shape& shape) { return {shape.begin(), shape.end() - 2}; }
 
-Result<infer::Types> infer_attention(const OpQuery& q) {
+infer::Types infer_attention(const OpQuery& q) {
   infer::require_operands(q, 3, 4);
   const Shape &query = q.type(0).shape, &key = q.type(1).shape, &value = q.type(2).shape;
   TENON_USER_CHECK(query.size() >= 2 && key.size() == query.size() && value.size() == query.size(),
@@ -60,22 +63,64 @@ ir::ValueId softmax_of_masked(NodeBuilder& b, ir::ValueId scores, bool masks) {
   return b.one("where", {b.one("eq", {top, b.literal(-INFINITY)}), b.literal(0.0), weights});
 }
 
-Values decompose_attention(NodeBuilder& b, const OpQuery& q) {
-  const DType result = q.type(0).dtype, t = compute_type(result);
-  const Values operands(q.operands().begin(), q.operands().end());
-  const double scale = q.number("scale");
-  const bool is_causal = q.flag("is_causal"), empty = q.type(1).shape[q.type(1).rank() - 2] == Dim(0);
-  if (empty) return {b.one("full", {b.literal(0.0)}, {{"dtype", result}, {"size", infer_attention(q).value()[0].shape}})};
-  const ir::ValueId key = b.cast(operands[1], t);
-  std::vector<std::int64_t> order;
-  for (std::size_t d = 0; d < b.graph().type(key).rank(); ++d) order.push_back(static_cast<std::int64_t>(d));
+ir::ValueId transposed(NodeBuilder& b, ir::ValueId v) {
+  std::vector<std::int64_t> order(b.graph().type(v).rank());
+  std::iota(order.begin(), order.end(), 0);
   std::swap(order[order.size() - 1], order[order.size() - 2]);
-  ir::ValueId scores = b.one("matmul", {b.cast(operands[0], t), permute_by(b, key, order)});
-  scores = b.one("mul", {scores, b.literal(scale)});
-  if (is_causal) scores = causal(b, scores);
-  if (operands.size() == 4) scores = masked(b, scores, operands[3]);
-  const ir::ValueId weights = softmax_of_masked(b, scores, operands.size() == 4);
-  return {b.cast(b.one("matmul", {weights, b.cast(operands[2], t)}), result)};
+  return permute_by(b, v, order);
+}
+
+bool has_no_keys(const OpQuery& q) { return q.type(1).shape[q.type(1).rank() - 2] == Dim(0); }
+
+ir::ValueId zeros(NodeBuilder& b, const ir::Type& like) { return b.one("full", {b.literal(0.0)}, {{"dtype", like.dtype}, {"size", like.shape}}); }
+
+/// How much each position takes of each other one, in the type that is computed with. Of the operands of an attention.
+ir::ValueId weights_of(NodeBuilder& b, const OpQuery& q) {
+  const DType t = compute_type(q.type(0).dtype);
+  ir::ValueId scores = b.one("matmul", {b.cast(q.operands()[0], t), transposed(b, b.cast(q.operands()[1], t))});
+  scores = b.one("mul", {scores, b.literal(q.number("scale"))});
+  if (q.flag("is_causal")) scores = causal(b, scores);
+  const bool masks = q.operand_count() == 4;
+  if (masks) scores = masked(b, scores, q.operands()[3]);
+  return softmax_of_masked(b, scores, masks);
+}
+
+Values decompose_attention(NodeBuilder& b, const OpQuery& q) {
+  if (has_no_keys(q)) return {zeros(b, infer_attention(q)[0])};
+  const DType result = q.type(0).dtype;
+  const ir::ValueId weights = weights_of(b, q);
+  return {b.cast(b.one("matmul", {weights, b.cast(q.operands()[2], compute_type(result))}), result)};
+}
+
+/// The query of an attention whose gradients a node gives.
+OpQuery attention_of(const OpQuery& q) { return {q.graph(), q.operands().subspan(1), q.attributes()}; }
+
+infer::Types infer_gradients(const OpQuery& q) {
+  infer::require_operands(q, 4, 5);
+  const OpQuery attention = attention_of(q);
+  const ir::Type result = infer_attention(attention)[0];
+  TENON_USER_CHECK(q.type(0).dtype == result.dtype, "attention_gradients: the gradient must be of type {}, not {}", name_of(result.dtype), name_of(q.type(0).dtype));
+  const Shape &given = q.type(0).shape, &made = result.shape;
+  TENON_USER_CHECK(given.size() == made.size(), "attention_gradients: the gradient has {} dimensions, what the attention gave {}", given.size(), made.size());
+  for (std::size_t d = 0; d < made.size(); ++d) infer::require_equal(q.graph(), given[d], made[d], "the sizes of the gradient and of what the attention gave");
+  infer::Types types;
+  for (std::size_t k = 0; k < 3; ++k) types.push_back(infer::one(q, attention.type(k).dtype, attention.type(k).shape)[0]);
+  return types;
+}
+
+/// With weights w = softmax(s), s = scale q k': v gets w' g, s gets w (g v' - sum(g v' w)), and q and k get that of s times each other.
+Values decompose_gradients(NodeBuilder& b, const OpQuery& q) {
+  const OpQuery attention = attention_of(q);
+  if (has_no_keys(attention)) return {zeros(b, q.type(1)), zeros(b, q.type(2)), zeros(b, q.type(3))};
+  const DType t = compute_type(q.type(0).dtype);
+  const auto wide = [&](std::size_t k) { return b.cast(q.operands()[k], t); };
+  const ir::ValueId weights = weights_of(b, attention), upper = b.one("matmul", {wide(0), transposed(b, wide(3))});
+  const auto last = static_cast<std::int64_t>(b.graph().type(weights).rank()) - 1;
+  const ir::ValueId mean = b.one("sum", {b.one("mul", {upper, weights})}, {{"dim", std::vector<Dim>{Dim(last)}}, {"dtype", t}, {"keepdim", true}});
+  const ir::ValueId scores = b.one("mul", {b.one("mul", {b.one("sub", {upper, mean}), weights}), b.literal(q.number("scale"))});
+  Values gradients = {b.one("matmul", {scores, wide(2)}), b.one("matmul", {transposed(b, scores), wide(1)}), b.one("matmul", {transposed(b, weights), wide(0)})};
+  for (std::size_t k = 0; k < 3; ++k) gradients[k] = b.cast(sum_to_shape(b, gradients[k], q.type(k + 1).shape), q.type(k + 1).dtype);
+  return gradients;
 }
 
 /// Every head of key and value serves several heads of the query.
@@ -124,9 +169,27 @@ std::vector<Sample> attention_samples() {
   return all;
 }
 
-}  // namespace
+/// For devices on which a library computes them without the weights as a whole.
+Op gradients_op() {
+  Op op;
+  op.name = "attention_gradients";
+  op.schema = "(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, *, bool is_causal=False, float scale) -> (Tensor, Tensor, Tensor)";
+  op.aliases = names({"tenon._by_torch.attention_gradients"}, "(gradient, query, key, value, attn_mask=None, is_causal=False, scale=None)");
+  op.infer = infer_gradients;
+  op.decompose = decompose_gradients;
+  op.samples = [] {
+    std::vector<Sample> all = attention_samples();
+    for (Sample& sample : all) {
+      std::vector<std::int64_t> shape = sample.operands[0].shape;
+      shape.back() = sample.operands[2].shape.back();
+      sample.operands.insert(sample.operands.begin(), {.dtype = sample.operands[0].dtype, .shape = std::move(shape), .fill = Fill::unit});
+    }
+    return all;
+  };
+  return op;
+}
 
-Family attention_ops() {
+Op attention_op() {
   Op op;
   op.name = "scaled_dot_product_attention";
   op.schema = "(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, *, bool is_causal=False, float scale) -> Tensor";
@@ -134,8 +197,13 @@ Family attention_ops() {
                      "(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False)", attention_adapt);
   op.infer = infer_attention;
   op.decompose = decompose_attention;
+  op.grad = written(gradients::attention);
   op.samples = attention_samples;
-  return {std::move(op)};
+  return op;
 }
+
+}  // namespace
+
+Family attention_ops() { return {attention_op(), gradients_op()}; }
 
 }  // namespace tenon::ops

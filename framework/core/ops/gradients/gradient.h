@@ -28,8 +28,11 @@ OperandGradients loop_gradients(NodeBuilder& builder, ir::NodeId node, ir::Value
 /// Where the gradient of an op comes from: "written", "body", "loop nest", "decomposition", or why there is none.
 std::string origin_of_gradient(const Op& op);
 
-/// The gradients of a node's operands, given those of its results (none: nothing depends on that one). Written, or derived; a composite op
-/// that has none of its own must be expanded before. Throws (unsupported) with the reason where there is none.
+/// Whether the gradients of a composite node are those of its parts: it must be expanded before `node_gradients`. An op may have its own on devices alone.
+bool is_differentiated_in_parts(const ir::Graph& graph, const ir::Node& node);
+
+/// The gradients of a node's operands, given those of its results (none: nothing depends on that one). Written, or derived; a composite node
+/// that is differentiated in parts must be expanded before. Throws (unsupported) with the reason where there is none.
 OperandGradients node_gradients(NodeBuilder& builder, ir::NodeId node, std::span<const std::optional<ir::ValueId>> result_gradients);
 
 /// Sums a gradient over the dimensions in which an operand of shape `to` was repeated.

@@ -38,6 +38,9 @@ GradBuilder::Values select_scatter(GradBuilder& g);
 // products.cpp
 GradBuilder::Values matrix_product(GradBuilder& g);  // mm, bmm
 
+// attention.cpp
+GradBuilder::Values attention(GradBuilder& g);
+
 // convolutions.cpp
 GradBuilder::Values conv_sum(GradBuilder& g);
 GradBuilder::Values conv_weight_sum(GradBuilder& g);

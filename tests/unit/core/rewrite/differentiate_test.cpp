@@ -44,6 +44,32 @@ TEST_CASE("a derivative is differentiated again") {
   CHECK(values_of(graph, *third[0], {1, 2, -3}) == std::vector<double>{6, 6, 6});
 }
 
+TEST_CASE("attention is differentiated as a whole on devices, but for a mask that has a gradient, and in parts on the host") {
+  const auto ops_of = [](ir::Device device, std::optional<DType> mask) {
+    ir::Graph graph;
+    std::vector<ValueId> operands;
+    for (int k = 0; k < 3; ++k) operands.push_back(graph.add_input(ir::Type::tensor(DType::f32, {2, 3, 4}, device)));
+    const std::vector<ValueId> wanted = operands;
+    if (mask) operands.push_back(graph.add_input(ir::Type::tensor(*mask, {3, 3}, device)));
+    NodeBuilder b(graph);
+    b.on(device);
+    const ValueId y = b.one("scaled_dot_product_attention", operands, {{"is_causal", false}, {"scale", 0.5}});
+    rewrite::differentiate(graph, std::array{rewrite::Seed{y, ones_like(b, y)}}, wanted);
+    std::vector<std::string> ops;
+    for (const NodeId n : graph.nodes()) ops.emplace_back(graph.node(n).op.text());
+    return ops;
+  };
+  constexpr ir::Device kDevice{2, 0};
+  const std::vector<std::string> whole = {"scaled_dot_product_attention", "full", "attention_gradients"};
+  CHECK(ops_of(kDevice, {}) == whole);
+  CHECK(ops_of(kDevice, DType::b8) == whole);
+  for (const auto& [device, mask] : {std::pair<ir::Device, std::optional<DType>>{kDevice, DType::f32}, {{}, {}}}) {
+    const auto ops = ops_of(device, mask);
+    CHECK(std::ranges::count(ops, "softmax") == 1);
+    CHECK(std::ranges::count(ops, "attention_gradients") == 0);
+  }
+}
+
 TEST_CASE("only what lies between is looked at") {
   ir::Graph graph;
   const ValueId x = graph.add_input(kThree), other = graph.add_input(kThree);

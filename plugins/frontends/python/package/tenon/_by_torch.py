@@ -37,6 +37,14 @@ def conv_gradients(weight: torch.Tensor, input: torch.Tensor, gradient: torch.Te
     return torch.ops.aten.convolution_backward(gradient, input, weight, None, stride, before, dilation, False, [0] * len(stride), groups, [True, True, False])[:2]
 
 
+def attention_gradients(gradient: torch.Tensor, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, attn_mask: torch.Tensor | None = None, is_causal: bool = False, scale: float | None = None) -> tuple[torch.Tensor, ...]:
+    """Those of query, key and value. The attention is computed again: which of its kernels torch takes, and what that keeps, torch knows."""
+    with torch.enable_grad():
+        leaves = [operand.detach().requires_grad_() for operand in (query, key, value)]
+        result = torch.nn.functional.scaled_dot_product_attention(*leaves, attn_mask=attn_mask, is_causal=is_causal, scale=scale)
+        return torch.autograd.grad(result, leaves, gradient)
+
+
 def _reached(sizes: list[int], gradient: torch.Tensor, kernel: list[int], stride: list[int], before: list[int], dilation: list[int]) -> list[int]:
     """How far behind an input the last window reaches; less than 0 where it ends before."""
     return [(n - 1) * s + d * (k - 1) + 1 - size - b for n, s, d, k, size, b in zip(gradient.shape[2:], stride, dilation, kernel, sizes, before)]
