@@ -29,8 +29,8 @@ bool chooses_places(PyObject* kwargs) {
 }  // namespace
 
 Ref RecordedWrites::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const WritingCall& call) {
-  if (function.reshapes) throw GraphBreak(fmt::format("{} changes the shape or storage of a tensor in place", function.name));
   const auto target = core_.stand_ins.find(call.target.get());
+  if (function.reshapes) return reshape(callable, function, args, kwargs, target);
   if (!target) throw GraphBreak(fmt::format("{} writes into a tensor that is none of the program's", function.name));
   const std::size_t first_node = core_.graph.nodes().size();
   history_.require_writable(*target);

@@ -33,6 +33,9 @@ class RecordedWrites {
   bool write_part(const ForeignFunction& function, Index whole, PyObject* index, PyObject* value);
   bool is_written_as_first(const ForeignFunction& function, Index target, const WritingCall& call) const;
   bool counts_write(PyObject* callable, Index target, PyObject* args, PyObject* kwargs) const;
+  // recorded_reshapes.cpp
+  Ref reshape(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::optional<Index> target);
+  void require_reshapable(const ForeignFunction& function, std::optional<Index> target) const;
   Ref in_complex(PyObject* number, TensorKind kind, DType dtype);
   ir::ValueId new_value(PyObject* callable, const ForeignFunction& function, Index target, const WritingCall& call);
   ir::ValueId written_value(const ForeignFunction& function, Index target, ir::ValueId value);

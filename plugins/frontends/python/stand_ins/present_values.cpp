@@ -25,6 +25,13 @@ void PresentValues::write(StandIns::Index index, ir::ValueId value, bool counted
   if (counted) stand_ins_.count_write(index);
 }
 
+void PresentValues::note_seen_anew(StandIns::Index index) {
+  const StandIns::Index owner = stand_ins_.owner(index);
+  stand_ins_.note_written(owner);
+  stand_ins_.count_write(index);
+  for (StandIns::Index seen : {owner, index}) stand_ins_[seen].version = stand_ins_.storage_of(owner).version;
+}
+
 void PresentValues::write_into(StandIns::Index index, ir::ValueId value) {
   if (const auto viewed = stand_ins_[index].viewed) {
     const ops::ViewPath& path = path_of(stand_ins_[index]);

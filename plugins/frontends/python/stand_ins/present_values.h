@@ -16,6 +16,8 @@ class PresentValues {
   /// Makes `value`, of the stand-in's type, the present value of the stand-in; views and what it views follow.
   /// `counted`: whether torch counts the write as a version.
   void write(StandIns::Index index, ir::ValueId value, bool counted = true);
+  /// Counts as a write that another view of the stand-in's memory stands for it from now on, with the present elements.
+  void note_seen_anew(StandIns::Index index);
 
  private:
   void write_into(StandIns::Index index, ir::ValueId value);

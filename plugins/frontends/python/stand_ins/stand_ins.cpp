@@ -55,6 +55,7 @@ Ref with_replaced(PyObject* arguments, const std::function<Ref(PyObject*)>& repl
 }
 
 std::optional<StandIns::Index> StandIns::find(PyObject* object) const {
+  if (!is_torch_stand_in(object) && Py_TYPE(object) != array_stand_in_type()) return std::nullopt;  // numbers and lists, as most arguments are
   auto found = by_object_.find(object);
   if (found == by_object_.end()) return std::nullopt;
   return found->second;
@@ -115,16 +116,37 @@ StandIns::Index StandIns::add_reinterpreted(StandIn stand_in, std::uint32_t stor
   const std::int64_t from = place_of_twin(twin(viewed)).offset * bytes(stand_ins_[viewed].dtype) / bytes(stand_in.dtype);
   const Index index = add_owner(std::move(stand_in));
   storage_of(index).reinterprets = memory;
+  any_reinterpreted_ = true;
   storage_of(index).place = place.offset - from;
   return index;
 }
 
 bool StandIns::is_reinterpreted(Index index) const {
+  if (!any_reinterpreted_) return false;
   const std::uint32_t memory = memory_of(index);
   return storage_of(index).reinterprets || std::ranges::any_of(storages_, [&](const Storage& s) { return s.reinterprets == memory; });
 }
 
 StandIns::Index StandIns::add_view(StandIn stand_in) { return add(std::move(stand_in)); }
+
+void StandIns::show_as_newest(Index index) {
+  StandIn view = std::move(stand_ins_.back());
+  stand_ins_.pop_back();
+  by_object_.erase(view.object.get());
+  by_twin_.erase(view.twin.get());
+  StandIn& s = stand_ins_[index];
+  Ref native = checked(PyObject_GetAttrString(torch_library()->module.get(), "_C"));
+  if (!Ref::steal(PyObject_CallMethod(native.get(), "_swap_tensor_impl", "OO", s.object.get(), view.object.get()))) {
+    PyErr_Clear();
+    throw GraphBreak("torch does not give a tensor the shape of another one");
+  }
+  s.value = view.value;
+  s.shape = std::move(view.shape);
+  s.strides = std::move(view.strides);
+  if (!s.viewed) return;
+  s.path->insert(s.path->end(), view.path->begin(), view.path->end());
+  s.layout = std::move(view.layout);
+}
 
 StandIns::Index StandIns::root(Index index) const {
   while (!stand_ins_[index].crossed && stand_ins_[index].viewed) index = *stand_ins_[index].viewed;

@@ -120,6 +120,9 @@ class StandIns {
   std::uint32_t memory_of(Index index) const { return storage_of(index).reinterprets.value_or(stand_ins_[index].storage); }
   /// Makes the object of a stand-in whose `storage`, `offset` and `twin` are given.
   Index add_view(StandIn stand_in);
+  /// Ends the newest stand-in, which is a view of another one: that one's object shows the memory as the view did. Throws GraphBreak where torch
+  /// does not exchange the metadata of the two objects.
+  void show_as_newest(Index index);
 
   /// Gives the twin, made when first asked for.
   PyObject* twin(Index index);
@@ -140,6 +143,7 @@ class StandIns {
   std::vector<StandIn> stand_ins_;
   std::vector<Storage> storages_;
   std::vector<Index> written_;
+  bool any_reinterpreted_ = false;
   std::unordered_map<PyObject*, Index> by_object_;
   std::unordered_map<PyObject*, Index> by_twin_;
 };
