@@ -240,7 +240,8 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
     for (Ref& value : arguments.values) value = evaluator.hidden_calls().with_items_read(value.get());
     Arguments all = arguments;
     all.values.insert(all.values.begin(), Ref::borrow(self));
-    if (PyObject* method = compat::type_lookup(evaluator.visible_type(self), name.get())) {
+    PyObject* method = compat::type_lookup(evaluator.visible_type(self), name.get());
+    if (method != nullptr) {
       if (std::optional<Ref> result = evaluator.calls().record_differentiable(method, all)) return std::move(*result);
       evaluator.loops().require_few_pieces_of(method, all);
     }
@@ -252,7 +253,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
       evaluator.heap().expose(value.get());
       value = evaluator.heap().substitute(value.get());
     }
-    Ref result = evaluator.calls().call_real(callable, arguments);
+    Ref result = evaluator.calls().call_method_of_stand_in(callable, method, arguments);
     if (result.is(Py_NotImplemented)) throw GraphBreak(fmt::format("{} of what it does not know", name_of(callable)));
     return evaluator.heap().adopt(std::move(result));
   }

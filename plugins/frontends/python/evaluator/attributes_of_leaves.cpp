@@ -13,8 +13,9 @@ std::optional<Ref> gradient_of_leaf(Heap& heap, Recorder& recorder, PyObject* st
   if (Ref given = heap.gradient_of(stand_in)) return given;
   PyObject* real = heap.real_of(stand_in);
   if (real == nullptr && recorder.keeps_gradient(stand_in)) return Ref::borrow(Py_None);
-  if (real == nullptr || !PyObject_HasAttrString(real, "is_leaf")) return std::nullopt;
-  Ref leaf = checked(PyObject_GetAttrString(real, "is_leaf"));
+  Ref leaf = Ref::steal(real ? interned_attribute(real, "is_leaf") : nullptr);
+  PyErr_Clear();
+  if (!leaf) return std::nullopt;
   if (!leaf.is(Py_True)) throw GraphBreak("the gradient of a tensor that is no leaf is read");
   Ref value = checked(PyObject_GetAttr(real, name));
   return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());

@@ -62,6 +62,37 @@ Ref Calls::call_real(PyObject* callable, const Arguments& arguments) {
   return given;
 }
 
+/// Empty where more than types may decide, or where the recorder would not be called.
+Calls::Signature Calls::signature_of(PyObject* bound, PyObject* method, const Arguments& arguments) {
+  if (!method || Py_TYPE(method) != &PyMethodDescr_Type || !PyCFunction_Check(bound)) return {};
+  PyObject* self = PyCFunction_GET_SELF(bound);
+  const bool same = reinterpret_cast<PyMethodDescrObject*>(method)->d_method == reinterpret_cast<PyCFunctionObject*>(bound)->m_ml;
+  if (!same || recorder_.operates_on_any(self) || !recorder_takes(method)) return {};
+  Signature signature = {method, Py_None};
+  for (const Ref& value : arguments.values) {
+    const bool plain = value.is(Py_None) || PyFloat_CheckExact(value.get()) || PyLong_CheckExact(value.get()) || PyBool_Check(value.get()) || core_.is_stand_in(value.get());
+    if (!plain) return {};
+    signature.push_back(reinterpret_cast<PyObject*>(Py_TYPE(value.get())));
+  }
+  for (std::size_t at = 0; at < arguments.named(); ++at) signature.push_back(PyTuple_GET_ITEM(arguments.names.get(), at));
+  return signature;
+}
+
+Ref Calls::call_method_of_stand_in(PyObject* bound, PyObject* method, const Arguments& arguments) {
+  Signature signature = signature_of(bound, method, arguments);
+  if (signature.empty() || !accepted_.contains(signature)) {
+    Ref result = call_real(bound, arguments);
+    if (!signature.empty() && accepted_.insert(std::move(signature)).second && arguments.names) accepted_names_.push_back(arguments.names);
+    return result;
+  }
+  Arguments all = arguments;
+  all.values.insert(all.values.begin(), Ref::borrow(PyCFunction_GET_SELF(bound)));
+  core_.mark_position();
+  Ref given = recorder_.call(method, positional_tuple(all).get(), named_dict(all).get());
+  core_.loops().require_few_pieces(given.get());
+  return given;
+}
+
 namespace {
 
 /// Whether lists or tuples are nested more deeply, as those that hold themselves are. The recorder follows them to their items.

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <unordered_map>
+#include <vector>
 
 #include "python/guards/recorder.h"
 #include "python/heap/heap.h"
@@ -32,6 +34,8 @@ class Calls {
   void op_call_function_ex(Frame& f, const Instruction& i);
   /// The library's own argument parser takes a symbolic int for an unknown object: the recorder gets the call past it.
   std::optional<Ref> call_stand_in_with_numbers(PyObject* self, PyObject* name, const Arguments& arguments);
+  /// A method in C of a stand-in, as it is bound, and the descriptor that it comes from, if that is known.
+  Ref call_method_of_stand_in(PyObject* bound, PyObject* method, const Arguments& arguments);
   bool recorder_takes(PyObject* callable);
   /// How many calls were handed to the recorder.
   std::size_t recorded() const { return recorded_; }
@@ -39,11 +43,16 @@ class Calls {
  private:
   void require_no_method_of_name(PyObject* callable, PyObject* value);
   bool is_held(PyObject* object) const;
+  /// A method, and the types and names of what it is given: whether the library's parser takes a call depends on these alone.
+  using Signature = std::vector<PyObject*>;
+  Signature signature_of(PyObject* bound, PyObject* method, const Arguments& arguments);
 
   Evaluator& core_;
   Heap& heap_;
   Recorder& recorder_;
   std::unordered_map<PyObject*, bool> takes_;  // by callable: whether the recorder takes its calls
+  std::set<Signature> accepted_;         // of calls of methods of torch's tensors
+  std::vector<Ref> accepted_names_;      // keeps the names in these
   std::size_t recorded_ = 0;
 };
 

@@ -25,7 +25,8 @@ double elements(const ir::Type& type) {
 double elements_of(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph.node(id);
   const ops::Op* op = ops::find_op(node.op);
-  if (ops::is_view(graph, id) || node.op == "unbind") return 0;
+  const bool pointwise = op && op->body;
+  if (node.op == "unbind" || (!pointwise && ops::is_view(graph, id))) return 0;
   double most = 0;
   const auto count = [&](ir::ValueId value) {
     if (const ir::Type& type = graph.type(value); type.rank() > 0) most = std::max(most, elements(type));
@@ -35,6 +36,7 @@ double elements_of(const ir::Graph& graph, ir::NodeId id) {
     return most;
   }
   for (ir::ValueId result : node.results) count(result);
+  if (pointwise) return most;
   const auto loop = ops::loop_of(graph, id);
   if (!loop || loop->reducer)
     for (ir::ValueId operand : node.operands) count(operand);

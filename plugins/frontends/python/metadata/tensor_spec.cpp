@@ -79,7 +79,39 @@ Refusal odd_torch(const TorchLibrary& torch, PyObject* tensor, ir::Device device
   return {};
 }
 
+/// A view that was made without gradients requires them where what it views does, which no field of its own says.
+bool requires_grad_now(void* impl, PyObject* object) noexcept {
+  if (layout::requires_grad(impl)) return true;
+  if (!layout::autograd_meta(impl)) return false;
+  static PyObject* const name = PyUnicode_InternFromString("requires_grad");
+  Ref answer = Ref::steal(PyObject_GetAttr(object, name));
+  if (!answer) PyErr_Clear();
+  return answer.is(Py_True);
+}
+
+/// Of a dense tensor in the host's memory, by the fields of the object; empty for any other, about which torch is asked.
+std::optional<TensorSpec> read_fields(const TorchLibrary& torch, PyObject* tensor) {
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
+  if (!torch.direct_fields || (type != torch.tensor.get() && type != torch.parameter.get())) return std::nullopt;
+  void* impl = layout::impl(tensor);
+  if (layout::key_set(impl) != torch.plain_keys || layout::custom_sizes(impl) || layout::has_tangent(impl)) return std::nullopt;
+  const std::uint32_t dtype_device = layout::dtype_device(impl);
+  const auto dtype = torch.dtype_of_scalar_type(static_cast<std::uint8_t>(dtype_device));
+  if (!dtype) return std::nullopt;
+  TensorSpec spec;
+  spec.kind = TensorKind::torch;
+  spec.type = Py_TYPE(tensor);
+  spec.dtype = *dtype;
+  spec.requires_grad = requires_grad_now(impl, tensor);
+  spec.shape.assign(layout::sizes(impl), layout::sizes(impl) + layout::rank(impl));
+  spec.strides.assign(layout::strides(impl), layout::strides(impl) + layout::rank(impl));
+  spec.key_set = torch.plain_keys;
+  spec.dtype_device = dtype_device;
+  return spec;
+}
+
 std::variant<TensorSpec, Refusal> read_torch(const TorchLibrary& torch, PyObject* tensor) {
+  if (std::optional<TensorSpec> plain = read_fields(torch, tensor)) return std::move(*plain);
   TensorSpec spec;
   try {
     spec.device = device_meant_by(torch, attribute(tensor, "device").get());
@@ -112,16 +144,6 @@ bool matches_torch_slowly(const TensorSpec& spec, PyObject* object) noexcept {
     PyErr_Clear();
     return false;
   }
-}
-
-/// A view that was made without gradients requires them where what it views does, which no field of its own says.
-bool requires_grad_now(void* impl, PyObject* object) noexcept {
-  if (layout::requires_grad(impl)) return true;
-  if (!layout::autograd_meta(impl)) return false;
-  static PyObject* const name = PyUnicode_InternFromString("requires_grad");
-  Ref answer = Ref::steal(PyObject_GetAttr(object, name));
-  if (!answer) PyErr_Clear();
-  return answer.is(Py_True);
 }
 
 bool matches_torch(const TensorSpec& spec, PyObject* object) noexcept {

@@ -6,6 +6,8 @@
 #include <optional>
 
 #include "python/library/torch_device.h"
+#include "python/library/torch_layout.h"
+#include "python/library/torch_library.h"
 #include "python/metadata/strides.h"
 #include "python/objects/graph_break.h"
 #include "python/results/array_results.h"
@@ -161,6 +163,7 @@ TwinPlace place_of_twin(PyObject* twin) {
     return {owner, (static_cast<char*>(PyArray_DATA(array)) - static_cast<char*>(PyArray_DATA(owner))) / PyArray_ITEMSIZE(array)};
   }
   if (PyArray_CheckScalar(twin)) return {twin, 0};
+  if (torch_library()->direct_fields && layout::storage(layout::impl(twin))) return {layout::storage(layout::impl(twin)), layout::storage_offset(layout::impl(twin))};
   Ref storage = checked(PyObject_CallMethod(twin, "untyped_storage", nullptr));
   Ref address = checked(PyObject_GetAttrString(storage.get(), "_cdata"));
   Ref offset = checked(PyObject_CallMethod(twin, "storage_offset", nullptr));

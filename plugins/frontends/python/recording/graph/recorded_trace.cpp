@@ -1,6 +1,5 @@
 #include "python/recording/graph/recorded_trace.h"
 
-#include <map>
 #include <span>
 #include <utility>
 
@@ -18,7 +17,7 @@ void name_results(ir::Graph& graph, std::size_t first, std::string_view function
   while (!name.empty() && name.front() == '_') name.erase(0, 1);
   if (name.empty() || graph.nodes().size() == first) return;
   const ir::Node& last = graph.node(graph.nodes().back());
-  if (last.results.size() == 1) graph.set_name(last.results.front(), name);
+  if (last.results.size() == 1 && last.op != name) graph.set_name(last.results.front(), name);  // named after its op it is already
 }
 
 }  // namespace
@@ -65,8 +64,10 @@ void RecordedTrace::add_constant(TensorKind kind, PyObject* array, const Ref& st
 }
 
 void RecordedTrace::add_number(const char* module, const char* function, const Ref& args, const Ref& number, bool integral) {
+  Ref& callable = functions_[{module, function}];
+  if (!callable) callable = checked(PyObject_GetAttrString(checked(imported(module)).get(), function));
   TracedCall call;
-  call.callable = checked(PyObject_GetAttrString(checked(imported(module)).get(), function));
+  call.callable = callable;
   call.args = args;
   call.result = number;
   call.gives_number = true;

@@ -1,8 +1,11 @@
 // The calls of a capture as the program made them, and where in the user's source.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "python/foreign/foreign_names.h"
@@ -61,6 +64,7 @@ class RecordedTrace {
   Trace trace_;
   std::vector<std::string> op_names_;
   std::vector<Place> places_;
+  std::map<std::pair<std::string_view, std::string_view>, Ref> functions_;  // by module and name: those that give numbers
 };
 
 /// torch.clone or numpy.copy.

@@ -11,6 +11,20 @@
 #include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
+namespace {
+
+/// What a torch tensor says that every other of its dtype and rank says, too.
+std::optional<Ref> answer_of_kind(std::string_view name, const StandIn& self) {
+  const auto flag = [](bool yes) { return Ref::borrow(yes ? Py_True : Py_False); };
+  if (name == "is_complex") return flag(is_complex(self.dtype));
+  if (name == "is_floating_point") return flag(is_float(self.dtype));
+  if (name == "is_sparse" || name == "is_quantized" || name == "is_nested") return flag(false);
+  if (name == "dtype") return torch_library()->dtypes[static_cast<std::size_t>(self.dtype)];
+  if (name == "ndim" || name == "dim" || name == "ndimension") return checked(PyLong_FromSize_t(self.shape.size()));
+  return std::nullopt;
+}
+
+}  // namespace
 
 /// Whether two arrays may share memory, where that follows from how they were made: one and the same, or one made by the program.
 std::optional<Ref> MetadataAnswers::answer_sharing(PyObject* args, PyObject* kwargs) {
@@ -31,6 +45,8 @@ Ref MetadataAnswers::answer(PyObject* callable, const ForeignFunction& function,
   if (!operands.empty() && function.flavour == ops::Flavour::torch) {
     const StandIn& self = stand_ins_[operands.front()];
     if (std::optional<Ref> said = operands.size() == 1 ? answer_of_device(callable, name, self, args, kwargs) : std::nullopt) return std::move(*said);
+    if (operands.size() == 1 && PyTuple_GET_SIZE(args) == 1)
+      if (std::optional<Ref> said = answer_of_kind(name, self)) return std::move(*said);
     if (name == "is_inference") return Ref::borrow(core_.is_inference(operands.front()) ? Py_True : Py_False);
     if (name == "requires_grad") return Ref::borrow(self.requires_grad ? Py_True : Py_False);
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");
