@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -20,5 +21,9 @@ inline bool is_row_major(std::span<const std::int64_t> sizes, std::span<const st
 /// The strides of a row-major tensor of such sizes, in elements; a dimension of size 0 counts as 1, as in ATen. Throws (out_of_memory) where
 /// 63 bits do not count the elements.
 std::vector<std::int64_t> row_major_strides(std::span<const std::int64_t> sizes);
+
+/// Copies the elements of a tensor, each of `element_bytes` bytes, to a row-major one. Strides are in elements, and may be 0 or negative. On one
+/// thread: for what is small, or copied once.
+void copy_to_row_major(void* to, const void* from, std::span<const std::int64_t> sizes, std::span<const std::int64_t> strides, std::size_t element_bytes);
 
 }  // namespace tenon

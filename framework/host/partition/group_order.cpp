@@ -52,7 +52,7 @@ class GroupOrder {
     for (const NodeId n : group.nodes) {
       const ir::Node& node = graph_.node(n);
       const auto on_host = [&](ValueId v) { return graph_.type(v).is_tensor() && graph_.type(v).device.is_host(); };
-      traffic.moves = traffic.moves && !rewrite::may_raise(node) && std::ranges::none_of(node.results, on_host);
+      traffic.moves = traffic.moves && rewrite::is_pure(graph_, node) && !rewrite::may_raise(node) && std::ranges::none_of(node.results, on_host);
       for (const ValueId v : node.operands)
         if (definer(v) != kNone && definer(v) != g) traffic.reads.push_back(v);
     }

@@ -46,7 +46,7 @@ std::vector<Overwriting> of_store(const KernelStep& step, std::size_t run, const
   if (returns_to_a_place(store)) return found;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Buffer &from = buffers[i], &to = buffers[store.buffer];
-    if (from.written || from.row || to.row || is_of_thread(values[i]) || size_of(from.dtype) != size_of(to.dtype)) continue;
+    if (from.written || from.row || to.row || is_local(values[i]) || size_of(from.dtype) != size_of(to.dtype)) continue;
     if (reads_only_at(step, run, i, store)) found.push_back({values[store.buffer], values[i]});
   }
   return found;

@@ -233,7 +233,7 @@ struct Uses {
 
   void add(const KernelStep& part, std::span<const ValueId> buffers) {
     for (std::size_t i = 0; i < buffers.size(); ++i)
-      if (!is_of_thread(buffers[i]) && part.kernel.buffers[i].written == written) values.push_back(buffers[i].value);
+      if (!is_local(buffers[i]) && part.kernel.buffers[i].written == written) values.push_back(buffers[i].value);
   }
   void add(const KernelStep& part) {
     add(part, part.buffers);

@@ -26,15 +26,16 @@ struct KernelStep {
   std::vector<std::int64_t> starts;          // by buffer, run by run: elements of its value before the buffer's first one; empty: none
 };
 
-/// From here on a number in a kernel's buffers is no value: it stands for memory of whoever runs the kernel. A target may have more of them.
-inline constexpr std::uint32_t kFirstOfThread = 0xfffffff0u;
+/// From here on a number in a kernel's buffers is no value: it stands for memory of whoever runs the kernel (Place::Kind::local). A target may have
+/// more of them.
+inline constexpr std::uint32_t kFirstLocal = 0xfffffff0u;
 /// Stands for a row that the kernel keeps (Buffer::row).
-inline constexpr ValueId kRow(kFirstOfThread);
+inline constexpr ValueId kRow(kFirstLocal);
 /// Stands for rows of a product that are in memory while they are pooled.
-inline constexpr ValueId kBlock(kFirstOfThread + 1);
+inline constexpr ValueId kBlock(kFirstLocal + 1);
 
 /// True for what stands for such memory: no value of the graph, and no temporary.
-inline bool is_of_thread(ValueId v) { return v.value >= kFirstOfThread; }
+inline bool is_local(ValueId v) { return v.value >= kFirstLocal; }
 
 /// A kernel over windows of the pictures that a product gives. It runs on rows of its results right after the rows of the pictures that they
 /// read: the product has no place in memory. Row y of the results of a picture reads rows [step * y + first, step * y + first + window) of it,

@@ -13,11 +13,15 @@ namespace tenon::codegen {
 
 /// Where a value lies during a call.
 struct Place {
-  enum class Kind : std::uint8_t { none, input, output, workspace, constant, panel, row, block } kind = Kind::none;
-  std::uint32_t index = 0;  // input, output: position; workspace: slot
+  enum class Kind : std::uint8_t { none, input, output, workspace, constant, local } kind = Kind::none;
+  std::uint32_t index = 0;  // input, output: position; workspace: slot; local: from kFirstLocal on
   const void* address = nullptr;
   std::int64_t start = 0;  // bytes of the value before the place
 };
+
+/// Memory of whoever runs a kernel, by the number that stands for it in the kernel's buffers; and whether a place is that.
+inline Place local_place(ValueId v) { return {.kind = Place::Kind::local, .index = v.value - kFirstLocal}; }
+inline bool is_at(const Place& place, ValueId local) { return place.kind == Place::Kind::local && place.index == local.value - kFirstLocal; }
 
 /// The places of a plan's values. Neither graph nor plan is kept.
 class Placement {

@@ -87,7 +87,7 @@ void CardProgram::find_runs() {
       Run run{k, {}};
       const auto& values = number == 0 ? step.buffers : step.others[number - 1];
       for (std::size_t b = 0; b < memory_buffers(step.kernel); ++b) {
-        TENON_CHECK(!codegen::is_of_thread(values[b]) && placement_[values[b]].kind != Place::Kind::none, "a value of a group lies nowhere");
+        TENON_CHECK(!codegen::is_local(values[b]) && placement_[values[b]].kind != Place::Kind::none, "a value of a group lies nowhere");
         const std::size_t element = size_of(step.kernel.buffers[b].dtype);
         Parameter& parameter = run.parameters.emplace_back(Parameter{placement_[values[b]], plan_.schedules[k].is_number(b), static_cast<std::uint8_t>(element)});
         if (!step.starts.empty()) parameter.place.start = step.starts[number * values.size() + b] * static_cast<std::int64_t>(element);

@@ -33,7 +33,7 @@ std::vector<std::int64_t> starts_of_all_runs(const KernelStep& step) {
 std::optional<std::vector<bool>> numbers_of(const ir::Graph& graph, const KernelStep& step) {
   const auto of_run = [&](const std::vector<ValueId>& values) {
     std::vector<bool> numbers;
-    for (const ValueId v : values) numbers.push_back(!codegen::is_of_thread(v) && v.value < graph.value_capacity() && graph.type(v).is_host_scalar() && graph.value(v).kind == ir::ValueKind::input);
+    for (const ValueId v : values) numbers.push_back(!codegen::is_local(v) && v.value < graph.value_capacity() && graph.type(v).is_host_scalar() && graph.value(v).kind == ir::ValueKind::input);
     return numbers;
   };
   const std::vector<bool> first = of_run(step.buffers);

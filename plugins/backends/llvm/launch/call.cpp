@@ -18,9 +18,7 @@ void* Call::address(const Place& place) const {
     case Place::Kind::output: found = args.outputs[place.index]; break;
     case Place::Kind::workspace: return static_cast<std::byte*>(args.workspace) + offsets[place.index] + place.start;
     case Place::Kind::constant: found = const_cast<void*>(place.address); break;
-    case Place::Kind::panel:
-    case Place::Kind::row:
-    case Place::Kind::block:
+    case Place::Kind::local:
     case Place::Kind::none: break;
   }
   return found ? static_cast<std::byte*>(found) + place.start : empty_tensor.data();

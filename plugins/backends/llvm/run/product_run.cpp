@@ -34,7 +34,7 @@ class CallKernels final : public TileKernels {
   void set_block(void* start) {
     for (Bound* bound : {&epilogue_, &pooling_})
       for (std::size_t i = 0; i < bound->buffers.size(); ++i)
-        if (bound->kernel->buffers[i].kind == Place::Kind::block) bound->buffers[i] = start;
+        if (codegen::is_at(bound->kernel->buffers[i], codegen::kBlock)) bound->buffers[i] = start;
   }
   /// Runs units of the kernel that pools the block.
   void pool(std::int64_t first, std::int64_t last) const { run_units(*pooling_.kernel, pooling_.buffers, call_.symbols, first, last); }
@@ -68,7 +68,7 @@ class CallKernels final : public TileKernels {
 
   void bind(Bound& bound, const CompiledKernel& kernel) const {
     bound.kernel = &kernel;
-    for (const Place& place : kernel.buffers) bound.buffers.push_back(place.kind == Place::Kind::panel ? nullptr : call_.address(place));
+    for (const Place& place : kernel.buffers) bound.buffers.push_back(codegen::is_at(place, kPanel) ? nullptr : call_.address(place));
   }
 
   /// Writes the values of all symbols.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <set>
 
 #include "core/base/error.h"
@@ -115,8 +114,7 @@ std::vector<const KernelStep*> Program::kernel_steps() const {
 std::vector<Place> Program::places_of(const KernelStep& step) const {
   std::vector<Place> places;
   auto add = [&](ValueId v) {
-    if (codegen::is_of_thread(v)) places.push_back({v == codegen::kRow ? Place::Kind::row : v == codegen::kBlock ? Place::Kind::block : Place::Kind::panel});
-    else places.push_back(placement_[v]);
+    places.push_back(codegen::is_local(v) ? codegen::local_place(v) : placement_[v]);
   };
   std::for_each(step.buffers.begin(), step.buffers.end(), add);
   for (const auto& run : step.others) std::for_each(run.begin(), run.end(), add);
@@ -265,27 +263,6 @@ bool Program::defines_symbols(ValueId value) const {
   return found;
 }
 
-namespace {
-
-/// Copies a strided tensor to row-major memory.
-void copy_rows(std::byte* to, const std::byte* from, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, std::size_t bytes) {
-  std::int64_t count = 1;
-  for (std::int64_t d : shape) count *= d;
-  std::vector<std::int64_t> index(shape.size(), 0);
-  std::int64_t offset = 0;
-  for (std::int64_t i = 0; i < count; ++i) {
-    std::memcpy(to + i * static_cast<std::int64_t>(bytes), from + offset * static_cast<std::int64_t>(bytes), bytes);
-    for (std::size_t d = shape.size(); d-- > 0;) {
-      offset += strides[d];
-      if (++index[d] < shape[d]) break;
-      offset -= strides[d] * shape[d];
-      index[d] = 0;
-    }
-  }
-}
-
-}  // namespace
-
 void Program::copy_outputs(const Call& call) const {
   const std::span<const std::int64_t> symbols = call.symbols;
   for (const auto& [value, output] : placement_.copies()) {
@@ -293,7 +270,7 @@ void Program::copy_outputs(const Call& call) const {
     std::vector<std::int64_t> shape, strides;
     for (const Dim& d : type.shape) shape.push_back(d.evaluate(symbols));
     for (const Dim& d : type.resolved_strides()) strides.push_back(d.evaluate(symbols));
-    copy_rows(static_cast<std::byte*>(call.args.outputs[output]), static_cast<const std::byte*>(call.address(placement_[value])), shape, strides, size_of(type.dtype));
+    copy_to_row_major(call.args.outputs[output], call.address(placement_[value]), shape, strides, size_of(type.dtype));
   }
 }
 

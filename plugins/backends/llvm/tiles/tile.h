@@ -46,6 +46,6 @@ struct TileSymbols {
 };
 
 /// Stands in a kernel's buffers for memory that the matrix product gives: the panel that it writes, or the tile that it reads.
-inline constexpr ValueId kPanel(codegen::kFirstOfThread + 2);
+inline constexpr ValueId kPanel(codegen::kFirstLocal + 2);
 
 }  // namespace tenon::llvm_backend

@@ -1,7 +1,5 @@
 #include "python/graph/row_major_bytes.h"
 
-#include <cstring>
-
 #include "python/metadata/strides.h"
 #include "python/objects/graph_break.h"
 #include "python/objects/shared_object.h"
@@ -15,21 +13,7 @@ std::shared_ptr<std::vector<unsigned char>> row_major_bytes(const TensorSpec& sp
   const std::size_t item = size_of(spec.dtype);
   bytes->resize(count * item);
   alignas(16) unsigned char scratch[16];
-  const auto* data = static_cast<const unsigned char*>(data_of(spec, object, scratch));
-  if (is_row_major(spec.shape, spec.strides)) {
-    std::memcpy(bytes->data(), data, bytes->size());
-    return bytes;
-  }
-  std::vector<std::int64_t> position(spec.shape.size(), 0);
-  for (std::size_t i = 0; i < count; ++i) {
-    std::int64_t offset = 0;
-    for (std::size_t d = 0; d < position.size(); ++d) offset += position[d] * spec.strides[d];
-    std::memcpy(bytes->data() + i * item, data + offset * static_cast<std::int64_t>(item), item);
-    for (std::size_t d = position.size(); d-- > 0;) {
-      if (++position[d] < spec.shape[d]) break;
-      position[d] = 0;
-    }
-  }
+  copy_to_row_major(bytes->data(), data_of(spec, object, scratch), spec.shape, spec.strides, item);
   return bytes;
 }
 

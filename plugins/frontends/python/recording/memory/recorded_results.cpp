@@ -29,13 +29,11 @@ namespace {
 /// Strides of a copy in NumPy's order "K": the operand's dimensions from the largest stride to the smallest, that of a broadcast last.
 std::vector<std::int64_t> copied_in_order(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides) {
   if (is_row_major(shape, strides)) return row_major(shape);
-  std::vector<std::size_t> order(shape.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return std::abs(strides[a]) > std::abs(strides[b]); });
-  std::vector<std::int64_t> copied(shape.size());
-  std::int64_t step = 1;
-  for (std::size_t k = order.size(); k-- > 0; step *= shape[order[k]]) copied[order[k]] = step;
-  return copied;
+  MemoryOrder order(shape.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  const auto step = [&](std::int64_t dim) { return std::abs(strides[static_cast<std::size_t>(dim)]); };
+  std::ranges::stable_sort(order, std::greater<>(), step);
+  return dense_strides(shape, order);
 }
 
 }  // namespace
