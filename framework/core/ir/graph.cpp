@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/ir/names.h"
@@ -37,23 +37,26 @@ Type literal_type(const Literal& literal) {
 struct Graph::Names {
   class Space {
    public:
-    void reserve(std::size_t names) { taken_.reserve(names); }
+    void reserve(std::size_t names) { known_.reserve(names); }
 
     std::string unique(std::string wish) {
-      const std::size_t stem = std::hash<std::string>()(wish);
-      if (taken_.insert(stem).second) return wish;
-      int& number = next_[stem];
+      Known& stem = known_[std::hash<std::string>()(wish)];
+      if (!std::exchange(stem.taken, true)) return wish;
+      wish += '_';
       for (;;) {
-        std::string name = wish + '_' + std::to_string(++number);
-        if (taken_.insert(std::hash<std::string>()(name)).second) return name;
+        std::string name = wish + std::to_string(++stem.number);
+        if (!std::exchange(known_[std::hash<std::string>()(name)].taken, true)) return name;
       }
     }
 
-    void erase(const std::string& name) { taken_.erase(std::hash<std::string>()(name)); }
+    void erase(const std::string& name) { known_[std::hash<std::string>()(name)].taken = false; }
 
    private:
-    std::unordered_set<std::size_t> taken_;
-    std::unordered_map<std::size_t, int> next_;
+    struct Known {
+      bool taken = false;
+      int number = 0;  // the last that was tried behind it
+    };
+    std::unordered_map<std::size_t, Known> known_;
   };
   Space values, symbols, constants;
 };

@@ -126,7 +126,7 @@ def test_torch_movement():
     check("torch.Tensor.expand", t(3, 1), 3, 4), check("torch.Tensor.expand", t(3, 1), (2, -1, 4)), check("torch.Tensor.expand_as", t(3, 1), t(3, 4)), check("torch.broadcast_to", t(4), (3, 4)), check("torch.broadcast_tensors", t(3, 1), t(4))
     check("torch.narrow", x, 1, 1, 2), check("torch.select", x, 1, -1), check("torch.Tensor.select", x, 0, 1)
     check("torch.split", x, 2, 2), check("torch.split", x, [1, 2], 1), check("torch.Tensor.split", x, 1), check("torch.chunk", x, 2, -1), check("torch.Tensor.chunk", t(7), 3), check("torch.unbind", x), check("torch.Tensor.unbind", x, 1)
-    check("torch.tensor_split", t(7), 3), check("torch.tensor_split", t(7), (2, 5))
+    check("torch.tensor_split", t(7), 3), check("torch.tensor_split", t(7), (2, 5)), check("torch.tensor_split", t(7), indices=(-3,))
     check("torch.flip", x, (0, 2)), check("torch.Tensor.flip", x, 1), check("torch.fliplr", x), check("torch.flipud", x), check("torch.roll", x, 1), check("torch.roll", x, (1, -2), (0, 2)), check("torch.Tensor.roll", x, 2, 1)
     check("torch.Tensor.repeat", x, 2, 1, 1, 3), check("torch.tile", x, (2,)), check("torch.Tensor.tile", x, 2, 1, 1, 1), check("torch.repeat_interleave", x, 2), check("torch.repeat_interleave", x, 2, 1)
     check("torch.diagonal", x, 1, 1, 2), check("torch.Tensor.diagonal", x), check("torch.Tensor.unfold", t(7), 0, 3, 2), check("torch.clone", x), check("torch.tril", t(4, 5), -1), check("torch.triu", x, 1), check("torch.Tensor.tril", x)

@@ -1,7 +1,10 @@
 #include "core/ops/foreign/foreign_call.h"
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "core/ops/catalog.h"
 #include "core/ops/foreign/foreign_signature.h"
@@ -46,19 +49,40 @@ std::string out_of_place(std::string_view name) {
   return {};
 }
 
-/// torch takes NumPy's spellings of some keywords.
+/// torch takes NumPy's spellings of some keywords, and names what may be cut points or a number by what is given.
 std::string_view torch_spelling(std::string_view keyword) {
   if (keyword == "input") return "self";
   if (keyword == "axis") return "dim";
   if (keyword == "keepdims") return "keepdim";
   if (keyword == "x") return "self";
+  if (keyword == "indices") return "sections";
   return keyword;
+}
+
+/// What the text of an alias and of its op says of parameters.
+struct Parsed {
+  std::vector<ForeignParameter> parameters;
+  std::vector<SchemaParameter> schema;
+};
+
+/// Parsed at the first call by the alias; lives for ever, as the catalogue does.
+const Parsed& parsed(const AliasMatch& match) {
+  static auto* const all = [] {
+    auto* made = new std::unordered_map<const Alias*, std::atomic<const Parsed*>>;
+    for (const Op& op : all_ops())
+      for (const Alias& alias : op.aliases) made->try_emplace(&alias, nullptr);
+    return made;
+  }();
+  std::atomic<const Parsed*>& kept = all->find(match.alias)->second;
+  const Parsed* known = kept.load();
+  if (known) return *known;
+  std::unique_ptr<const Parsed> fresh(new Parsed{parse_signature(match.alias->signature, match.op->schema), parse_schema(match.op->schema)});
+  return kept.compare_exchange_strong(known, fresh.get()) ? *fresh.release() : *known;
 }
 
 class Binding {
  public:
-  Binding(const ForeignCall& call, const AliasMatch& match)
-      : call_(call), parameters_(parse_signature(match.alias->signature, match.op->schema)), bound_(parameters_.size()) {
+  Binding(const ForeignCall& call, const AliasMatch& match) : call_(call), parameters_(parsed(match).parameters), bound_(parameters_.size()) {
     bind_positional();
     bind_keywords();
   }
@@ -156,15 +180,14 @@ class Binding {
   }
 
   const ForeignCall& call_;
-  std::vector<ForeignParameter> parameters_;
+  const std::vector<ForeignParameter>& parameters_;
   std::vector<std::optional<ForeignArgument>> bound_;
 };
 
 /// Makes the node of a call that is a plain renaming: operands and attributes as the schema lists them.
 class PlainCall {
  public:
-  PlainCall(ForeignArguments& arguments, const Op& op, std::vector<SchemaParameter> schema)
-      : arguments_(arguments), op_(op), schema_(std::move(schema)) {}
+  PlainCall(ForeignArguments& arguments, const Op& op, const std::vector<SchemaParameter>& schema) : arguments_(arguments), op_(op), schema_(schema) {}
 
   std::vector<ir::ValueId> run() {
     collect_operands();
@@ -216,7 +239,7 @@ class PlainCall {
 
   ForeignArguments& arguments_;
   const Op& op_;
-  std::vector<SchemaParameter> schema_;
+  const std::vector<SchemaParameter>& schema_;
   std::vector<ir::ValueId> operands_;
   ir::Attributes attributes_;
 };
@@ -256,9 +279,9 @@ ForeignResult call_alias(NodeBuilder& builder, const ForeignCall& call, const Al
   if (match.alias->adapt) {
     result.values = match.alias->adapt(arguments);
   } else {
-    auto schema = parse_schema(match.op->schema);
+    const std::vector<SchemaParameter>& schema = parsed(match).schema;
     binding.refuse_unmapped(schema);
-    result.values = PlainCall(arguments, *match.op, std::move(schema)).run();
+    result.values = PlainCall(arguments, *match.op, schema).run();
   }
   result.container = arguments.container;
   return result;

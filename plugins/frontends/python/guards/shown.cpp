@@ -95,14 +95,22 @@ class ShownText {
   bool add_array(PyObject* object) {
     if (!is_array(Py_TYPE(object))) return false;
     const Ref shape = attribute(object, "shape"), dtype = attribute(object, "dtype");
-    const Ref sizes = shape ? Ref::steal(PySequence_List(shape.get())) : Ref();
-    if (!sizes) PyErr_Clear();
-    if (!sizes || !dtype || PyList_GET_SIZE(sizes.get()) == 0) return false;
-    text_ += fmt::format("<{} of ", Py_TYPE(object)->tp_name);
+    if (!shape || !dtype || !PyTuple_Check(shape.get()) || PyTuple_GET_SIZE(shape.get()) == 0) return false;
+    text_ += std::string("<") + Py_TYPE(object)->tp_name + " of ";
     add_repr(dtype.get());
-    add_repr(sizes.get());
+    add_sizes(shape.get());
     text_ += ">";
     return true;
+  }
+
+  void add_sizes(PyObject* shape) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape); ++i) {
+      text_ += i == 0 ? "[" : ", ";
+      PyObject* size = PyTuple_GET_ITEM(shape, i);
+      if (PyLong_CheckExact(size)) text_ += std::to_string(PyLong_AsLongLong(size));
+      else add_repr(size);
+    }
+    text_ += "]";
   }
 
   /// By name, as neither library need be there.

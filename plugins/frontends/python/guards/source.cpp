@@ -129,13 +129,13 @@ std::string SourceTable::describe(SourceId id) const {
     case SourceKind::instance_dict: return parent() + ".__dict__";
     case SourceKind::dict_item:
       if (sources_[source.parent.value].kind == SourceKind::instance_dict && PyUnicode_Check(source.key.get()))
-        return fmt::format("{}.{}", describe(sources_[source.parent.value].parent), text_of(source.key.get()));
+        return describe(sources_[source.parent.value].parent) + "." + text_of(source.key.get());
       // The globals of a function: their names stand alone, as in the program.
       if (sources_[source.parent.value].kind == SourceKind::constant && PyUnicode_Check(source.key.get())) return text_of(source.key.get());
-      return fmt::format("{}[{}]", parent(), shown(source.key.get()));
+      return parent() + "[" + shown(source.key.get()) + "]";
     case SourceKind::list_item:
     case SourceKind::tuple_item:
-    case SourceKind::sequence_item: return fmt::format("{}[{}]", parent(), source.index);
+    case SourceKind::sequence_item: return parent() + "[" + std::to_string(source.index) + "]";
     case SourceKind::chosen_item: {
       const auto number = [&](SymbolId position) { return describe(source.place->numbers[position.value]); };
       return fmt::format("{}[{}]", parent(), source.place->index.to_string(number));
@@ -146,7 +146,7 @@ std::string SourceTable::describe(SourceId id) const {
       return fmt::format("{}.{}", parent(), name ? text_of(name.get()) : "?");
     }
     case SourceKind::attribute:
-    case SourceKind::type_attribute: return fmt::format("{}.{}", parent(), text_of(source.key.get()));
+    case SourceKind::type_attribute: return parent() + "." + text_of(source.key.get());
     case SourceKind::function_defaults: return parent() + ".__defaults__";
     case SourceKind::function_kwdefaults: return parent() + ".__kwdefaults__";
     case SourceKind::function_closure: return parent() + ".__closure__";

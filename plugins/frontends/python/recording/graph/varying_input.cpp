@@ -1,7 +1,5 @@
 #include "python/recording/graph/varying_input.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <functional>
 #include <iterator>
@@ -50,7 +48,7 @@ std::vector<std::size_t> outermost_first(std::vector<std::size_t> dims, std::spa
 ir::Shape extents_of(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start) {
   ir::Shape shape;
   for (std::uint32_t d = 0; d < spec.shape.size(); ++d) {
-    shape.push_back(symbols.number({NumberSource::Kind::extent, source, d, fmt::format("{}.shape[{}]", name, d)}, spec.shape[d], from_the_start));
+    shape.push_back(symbols.number({NumberSource::Kind::extent, source, d, name + ".shape[" + std::to_string(d) + "]"}, spec.shape[d], from_the_start));
     if (!shape.back().is_constant()) spec.free_extents |= 1u << d;
   }
   return shape;
@@ -81,7 +79,7 @@ ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId sourc
       strides.emplace_back(spec.strides[d]);
       continue;
     }
-    strides.push_back(symbols.number({NumberSource::Kind::stride, source, d, fmt::format("{}.stride({})", name, d)}, spec.strides[d], false));
+    strides.push_back(symbols.number({NumberSource::Kind::stride, source, d, name + ".stride(" + std::to_string(d) + ")"}, spec.strides[d], false));
     if (!strides.back().is_constant()) spec.free_strides |= 1u << d;
   }
   if (spec.varies()) spec.stride_products.resize(spec.shape.size());
