@@ -74,3 +74,14 @@ def test_views_of_tensors():
             assert torch.equal(ours, plain) and ours._version == plain._version
             fn(plain.t()[:40], 4, 1.0), compiled(ours.t()[:40], 4, 1.0)
             assert torch.equal(ours, plain)
+
+
+@pytest.mark.parametrize("value", [np.arange(3.0), np.array([2.0])], ids=["three", "one"])
+def test_fill_takes_no_array(value):
+    def fn(a, v):
+        a.fill(v)
+        return a
+
+    for way in (fn, tenon.compile(fn)):
+        with pytest.raises(ValueError, match="setting an array element with a sequence"):
+            way(np.zeros((2, 3)), value)

@@ -205,3 +205,20 @@ def test_numbers_beside_small_floats(fn, number, dtype):
 def test_views_by_rare_names_are_in_the_graph(check, fn):
     check(fn, (x(4, 6),))
     assert " on python" not in str(tenon.explain(fn)(x(4, 6)))
+
+
+@pytest.mark.parametrize(
+    "fn, args, message",
+    [
+        (lambda a, v: a.clone().fill_(v), (x(4, 3), x(3)), "0-dimension value tensor"),
+        (lambda a, v: torch.fill(a, v), (x(4, 3), x(1)), "0-dimension value tensor"),
+        (lambda a, n, v: (a.add(a, alpha=n), a.add(a, alpha=v)), (x(3), torch.tensor(2.0), torch.tensor(2.0, requires_grad=True)), "must be Number, not Tensor"),
+        (lambda a: (a.unsqueeze(0), a.unsqueeze(2**70)), (x(3),), "Overflow"),
+    ],
+    ids=["fill_", "fill", "a number that requires grad", "a large number"],
+)
+def test_what_torch_refuses_is_refused(fn, args, message):
+    """Also after it has taken a call of the same function."""
+    for way in (fn, tenon.compile(fn), tenon.compile(fn, backend="reference")):
+        with pytest.raises((RuntimeError, TypeError, ValueError), match=message):
+            way(*args)

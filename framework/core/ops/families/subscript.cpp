@@ -294,7 +294,15 @@ Values set_item(ForeignArguments& a) {
   return {subscript.write_back(written)};
 }
 
-/// fill_, zero_, copy_: the whole of self is written.
+/// fill_, ndarray.fill: with one value.
+Values filled(ForeignArguments& a) {
+  const ir::Type self = a.type(a.value("self"));
+  const ir::ValueId value = written_value(a, self);
+  TENON_USER_CHECK(a.type(value).rank() == 0, "a tensor of {} dimensions as the one value to fill with", a.type(value).rank());
+  return {expand_to(a.builder(), value, self.shape)};
+}
+
+/// zero_, copy_: the whole of self is written.
 Adapt overwritten(std::optional<std::int64_t> with) {
   return [with](ForeignArguments& a) -> Values {
     const ir::Type self = a.type(a.value("self"));
@@ -308,10 +316,10 @@ Adapt overwritten(std::optional<std::int64_t> with) {
 std::vector<Alias> subscript_names() {
   return names({"torch.Tensor.__getitem__", "numpy.ndarray.__getitem__"}, "(self, index)", get_item) +
          names({"torch.Tensor.__setitem__", "numpy.ndarray.__setitem__"}, "(self, index, value)", set_item) +
-         names({"torch.Tensor.fill_", "torch.fill", "torch.fill_"}, "(self, value)", overwritten({})) +
+         names({"torch.Tensor.fill_", "torch.fill", "torch.fill_"}, "(self, value)", filled) +
          names({"torch.Tensor.copy_"}, "(self, src -> value, non_blocking=False)", overwritten({})) +
          names({"torch.Tensor.zero_", "torch.zero_"}, "(self)", overwritten(0)) +
-         names({"numpy.ndarray.fill"}, "(self, value)", overwritten({}));
+         names({"numpy.ndarray.fill"}, "(self, value)", filled);
 }
 
 }  // namespace tenon::ops

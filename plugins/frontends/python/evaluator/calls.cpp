@@ -69,10 +69,12 @@ Calls::Signature Calls::signature_of(PyObject* bound, PyObject* method, const Ar
   const bool same = reinterpret_cast<PyMethodDescrObject*>(method)->d_method == reinterpret_cast<PyCFunctionObject*>(bound)->m_ml;
   if (!same || recorder_.operates_on_any(self) || !recorder_takes(method)) return {};
   Signature signature = {method, Py_None};
-  for (const Ref& value : arguments.values) {
-    const bool plain = value.is(Py_None) || PyFloat_CheckExact(value.get()) || PyLong_CheckExact(value.get()) || PyBool_Check(value.get()) || core_.is_stand_in(value.get());
+  for (std::size_t at = 0; at < arguments.values.size(); ++at) {
+    PyObject* value = arguments.values[at].get();
+    const bool named = at + arguments.named() >= arguments.values.size();  // a tensor for a number then, which not all are taken for
+    const bool plain = value == Py_None || PyFloat_CheckExact(value) || PyLong_CheckExact(value) || PyBool_Check(value) || (core_.is_stand_in(value) && !named);
     if (!plain) return {};
-    signature.push_back(reinterpret_cast<PyObject*>(Py_TYPE(value.get())));
+    signature.push_back(reinterpret_cast<PyObject*>(Py_TYPE(value)));
   }
   for (std::size_t at = 0; at < arguments.named(); ++at) signature.push_back(PyTuple_GET_ITEM(arguments.names.get(), at));
   return signature;

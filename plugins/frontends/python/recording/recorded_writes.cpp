@@ -122,10 +122,10 @@ bool RecordedWrites::write_part(const ForeignFunction& function, Index whole, Py
   }
   const std::size_t first_node = core_.graph.nodes().size();
   ops::ForeignCall copy;
-  copy.name = function.flavour == ops::Flavour::torch ? "torch.Tensor.fill_" : "numpy.ndarray.fill";
+  copy.name = function.flavour == ops::Flavour::torch ? "torch.Tensor.__setitem__" : "numpy.ndarray.__setitem__";
   copy.flavour = function.flavour;
   const ValueOf values = [&](PyObject* o) { return op_calls_.value_of(o, function.flavour); };
-  copy.positional = {{core_.present.of(part)}, foreign_argument(value, function.flavour, values)};
+  copy.positional = {{core_.present.of(part)}, {ops::ForeignEllipsis{}}, foreign_argument(value, function.flavour, values)};
   auto made = ops::call_foreign(core_.builder, copy);
   if (!made) throw GraphBreak(fmt::format("{}: {}", function.name, made.error().message));
   const bool all = core_.stand_ins[part].shape == core_.stand_ins[whole].shape;
