@@ -1,13 +1,20 @@
 #include "running.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <deque>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
-#include "core/ir/parser.h"
 #include "core/base/error.h"
+#include "core/ir/parser.h"
+#include "core/ir/printer.h"
+#include "core/memory/row_major.h"
 
 namespace tenon::llvm_test {
 namespace {
@@ -208,12 +215,43 @@ Inputs random_inputs(const ir::Graph& graph, std::vector<std::vector<std::int64_
   return made;
 }
 
+namespace {
+
+/// What a graph and its inputs are told from others by; empty where that is not known.
+std::string key_of(const ir::Graph& graph, std::span<const ops::TensorView> inputs) {
+  if (!graph.constants().empty()) return {};
+  std::string key = ir::print_graph(graph);
+  for (const ops::TensorView& input : inputs) {
+    if (!is_row_major(input.shape, input.strides)) return {};
+    std::size_t bytes = size_of(input.dtype);
+    for (const std::int64_t size : input.shape) bytes *= static_cast<std::size_t>(size), key += fmt::format(" {}", size);
+    key += fmt::format(" {}: {}", name_of(input.dtype), std::hash<std::string_view>()({static_cast<const char*>(input.data), bytes}));
+  }
+  return key;
+}
+
+/// What the judge says. The answers to the last few questions are kept: a test compares several ways to run a graph with one of them.
+std::shared_ptr<const std::vector<ops::HostTensor>> judged(const ir::Graph& graph, std::span<const ops::TensorView> inputs) {
+  using Answer = std::shared_ptr<const std::vector<ops::HostTensor>>;
+  constexpr std::size_t kKept = 4;
+  static std::deque<std::pair<std::string, Answer>> kept;
+  const std::string key = key_of(graph, inputs);
+  for (const auto& [asked, answer] : kept)
+    if (!key.empty() && asked == key) return answer;
+  const auto answer = std::make_shared<const std::vector<ops::HostTensor>>(ops::evaluate(graph, inputs, ops::Precision::judge));
+  kept.emplace_back(key, answer);
+  if (kept.size() > kKept) kept.pop_front();
+  return answer;
+}
+
+}  // namespace
+
 std::optional<std::string> difference(const ir::Graph& graph, std::span<const ops::TensorView> inputs, const Choice& choice, double tolerance) {
   const auto got = run(graph, inputs, choice);
-  const auto want = ops::evaluate(graph, inputs, ops::Precision::judge);
+  const auto want = judged(graph, inputs);
   for (std::size_t i = 0; i < got.size(); ++i) {
-    if (got[i].shape != want[i].shape) return "the shape of output " + std::to_string(i);
-    if (auto d = ops::first_difference(got[i].view(), want[i].view(), tolerance)) return "output " + std::to_string(i) + ": " + *d;
+    if (got[i].shape != (*want)[i].shape) return "the shape of output " + std::to_string(i);
+    if (auto d = ops::first_difference(got[i].view(), (*want)[i].view(), tolerance)) return "output " + std::to_string(i) + ": " + *d;
   }
   return {};
 }

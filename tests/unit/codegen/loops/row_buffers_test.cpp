@@ -1,5 +1,6 @@
 // Rows that several sweeps of one kernel read are computed once, and the results are those of the judge.
 #include <algorithm>
+#include <cstring>
 
 #include "catch.h"
 #include "unit/llvm/running.h"
@@ -13,6 +14,13 @@ struct Outcome {
   std::vector<std::string> log;
 };
 
+std::size_t rows_of(const llvm_backend::Program& program) {
+  std::size_t rows = 0;
+  for (const codegen::Step& step : program.plan().steps)
+    if (auto* kernel = std::get_if<codegen::KernelStep>(&step)) rows += static_cast<std::size_t>(std::ranges::count_if(kernel->kernel.buffers, [](const auto& b) { return b.row; }));
+  return rows;
+}
+
 /// Runs on random tensors and compares with the judge.
 Outcome outcome_of(const std::string& text, std::vector<std::vector<std::int64_t>> shapes, llvm_test::Choice choice = {}) {
   const ir::Graph graph = llvm_test::parse(text);
@@ -22,11 +30,7 @@ Outcome outcome_of(const std::string& text, std::vector<std::vector<std::int64_t
   llvm_test::take_log();
   choice.log = true;
   const auto program = llvm_test::compile(graph, choice);
-  Outcome outcome{program->plan().steps.size(), 0, llvm_test::take_log()};
-  for (const codegen::Step& step : program->plan().steps)
-    if (auto* kernel = std::get_if<codegen::KernelStep>(&step))
-      outcome.rows += static_cast<std::size_t>(std::count_if(kernel->kernel.buffers.begin(), kernel->kernel.buffers.end(), [](const auto& b) { return b.row; }));
-  return outcome;
+  return {program->plan().steps.size(), rows_of(*program), llvm_test::take_log()};
 }
 
 constexpr const char* kNormOfGelu = R"(graph @main (%x: f32[R, C]) {
@@ -97,6 +101,15 @@ TEST_CASE("rows of half precision and of several inner loops", "[rows]") {
 }
 
 TEST_CASE("a row beside a large output does not go around the cache", "[rows]") {
-  const Outcome found = outcome_of(sized(kNormOfGelu, "4200", "4096"), {{4200, 4096}}, {.threads = 2});
-  CHECK(found.rows == 1);
+  constexpr std::int64_t kRows = 4200, kFew = 30, kColumns = 4096;
+  const ir::Graph large = llvm_test::parse(sized(kNormOfGelu, "4200", "4096")), few = llvm_test::parse(sized(kNormOfGelu, "30", "4096"));
+  const auto [tensors, views] = llvm_test::random_inputs(large);
+  ops::TensorView last = views[0];
+  last.shape[0] = kFew;
+  last.data = static_cast<float*>(last.data) + (kRows - kFew) * kColumns;
+  CHECK(rows_of(*llvm_test::compile(large, {.threads = 2})) == 1);
+  const auto found = llvm_test::run(large, views, {.threads = 2});
+  const float* rows = static_cast<const float*>(found[0].data()) + (kRows - kFew) * kColumns;
+  CHECK(std::memcmp(rows, llvm_test::run(few, {&last, 1})[0].data(), kFew * kColumns * sizeof(float)) == 0);
+  CHECK(llvm_test::difference(few, {&last, 1}, {}, 40).value_or("") == "");
 }
