@@ -1,6 +1,6 @@
 #!/bin/bash
 # Adds the Python package to what pack.sh has packed: tests/device/pack_frontend.sh BUILD MODULE FOLDER, where MODULE is the extension module
-# built for the Python there (a build folder of its own, with -DPython_EXECUTABLE=…, target _tenon).
+# built for the Python there (a build folder of its own, with -DPython_EXECUTABLE=…, target _tenon; not that of `scripts/test versions`, which optimises less).
 set -euo pipefail
 build=$1 module=$2 to=$3
 here=$(cd "$(dirname "$0")" && pwd)
