@@ -34,9 +34,9 @@ def fresh_copy(args):
 
 
 def of_many_kernels(rounds, serial):
-    """A function of two kernels a round, small to run, that has none in common with one of another serial number."""
+    """A function of two kernels a round, small to run, that has none in common with one of another serial number or process."""
     names = {"np": np}
-    steps = "".join(f"  b = np.exp(-np.sin(a) * {i}.25) + {serial}.5\n  c = np.mean(np.tanh(b) * b)\n  a = np.cos(a * 0.5 + c / 8)\n" for i in range(rounds))
+    steps = "".join(f"  b = np.exp(-np.sin(a) * {i}.25) + {serial}.5{os.getpid()}\n  c = np.mean(np.tanh(b) * b)\n  a = np.cos(a * 0.5 + c / 8)\n" for i in range(rounds))
     exec(f"def fn(a):\n{steps}  return a", names)
     return names["fn"]
 
