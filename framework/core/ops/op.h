@@ -147,6 +147,8 @@ struct Op {
   std::function<std::vector<ir::ValueId>(NodeBuilder&, const OpQuery&, std::span<const ir::ValueId> results,
                                          std::span<const ir::ValueId> result_grads)>
       grad;
+  /// Beside `grad` and `decompose`: the nodes that it is for, where others are differentiated as what they are made of.
+  std::function<bool(const OpQuery&)> grad_holds;
   std::string no_grad_reason;
 
   /// The conformance cases.

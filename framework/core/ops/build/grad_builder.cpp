@@ -12,7 +12,7 @@ ValueId GradBuilder::gradient(std::size_t k) {
 
 ValueId GradBuilder::zeros(ValueId like) {
   const ir::Type t = type(like);
-  return one("full", {number(0)}, {{"dtype", t.dtype}, {"size", t.shape}});
+  return nodes_.full(0.0, t.dtype, t.shape);
 }
 
 ValueId GradBuilder::positions(const ir::Shape& shape, std::size_t dim) {

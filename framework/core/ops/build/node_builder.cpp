@@ -96,6 +96,10 @@ ir::ValueId NodeBuilder::cast(ir::ValueId value, DType dtype) {
   return one("_to_copy", {value}, {{"dtype", dtype}});
 }
 
+ir::ValueId NodeBuilder::full(ir::Literal value, DType dtype, ir::Shape size) {
+  return one("full", {literal(std::move(value))}, {{"dtype", dtype}, {"size", std::move(size)}});
+}
+
 ir::ValueId NodeBuilder::to_device(ir::ValueId value, ir::Device device) {
   if (graph_.type(value).device == device || graph_.value(value).kind == ir::ValueKind::literal) return value;
   return one("to_device", {value}, {{"device", ir::device_text(device)}});

@@ -29,6 +29,8 @@ class NodeBuilder {
   ir::ValueId one(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes = {});
 
   ir::ValueId literal(ir::Literal value) { return graph_.add_literal(std::move(value)); }
+  /// A tensor of one value.
+  ir::ValueId full(ir::Literal value, DType dtype, ir::Shape size);
   /// A tensor of the host that the graph knows: `bytes` in row-major order, of which the graph keeps a share.
   ir::ValueId constant(const ir::Type& type, std::shared_ptr<const void> bytes);
   /// A cast, or the value itself when it has that dtype or is a literal (those are weak).

@@ -1,6 +1,5 @@
 // Scaled dot product attention and its gradients, made of products and a softmax.
 #include <cmath>
-#include <numeric>
 
 #include "core/ops/gradients/gradient.h"
 #include "core/ops/gradients/gradients.h"
@@ -63,21 +62,14 @@ ir::ValueId softmax_of_masked(NodeBuilder& b, ir::ValueId scores, bool masks) {
   return b.one("where", {b.one("eq", {top, b.literal(-INFINITY)}), b.literal(0.0), weights});
 }
 
-ir::ValueId transposed(NodeBuilder& b, ir::ValueId v) {
-  std::vector<std::int64_t> order(b.graph().type(v).rank());
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[order.size() - 1], order[order.size() - 2]);
-  return permute_by(b, v, order);
-}
-
 bool has_no_keys(const OpQuery& q) { return q.type(1).shape[q.type(1).rank() - 2] == Dim(0); }
 
-ir::ValueId zeros(NodeBuilder& b, const ir::Type& like) { return b.one("full", {b.literal(0.0)}, {{"dtype", like.dtype}, {"size", like.shape}}); }
+ir::ValueId zeros(NodeBuilder& b, const ir::Type& like) { return b.full(0.0, like.dtype, like.shape); }
 
 /// How much each position takes of each other one, in the type that is computed with. Of the operands of an attention.
 ir::ValueId weights_of(NodeBuilder& b, const OpQuery& q) {
   const DType t = compute_type(q.type(0).dtype);
-  ir::ValueId scores = b.one("matmul", {b.cast(q.operands()[0], t), transposed(b, b.cast(q.operands()[1], t))});
+  ir::ValueId scores = b.one("matmul", {b.cast(q.operands()[0], t), transpose_of(b, b.cast(q.operands()[1], t))});
   scores = b.one("mul", {scores, b.literal(q.number("scale"))});
   if (q.flag("is_causal")) scores = causal(b, scores);
   const bool masks = q.operand_count() == 4;
@@ -114,11 +106,11 @@ Values decompose_gradients(NodeBuilder& b, const OpQuery& q) {
   if (has_no_keys(attention)) return {zeros(b, q.type(1)), zeros(b, q.type(2)), zeros(b, q.type(3))};
   const DType t = compute_type(q.type(0).dtype);
   const auto wide = [&](std::size_t k) { return b.cast(q.operands()[k], t); };
-  const ir::ValueId weights = weights_of(b, attention), upper = b.one("matmul", {wide(0), transposed(b, wide(3))});
+  const ir::ValueId weights = weights_of(b, attention), upper = b.one("matmul", {wide(0), transpose_of(b, wide(3))});
   const auto last = static_cast<std::int64_t>(b.graph().type(weights).rank()) - 1;
   const ir::ValueId mean = b.one("sum", {b.one("mul", {upper, weights})}, {{"dim", std::vector<Dim>{Dim(last)}}, {"dtype", t}, {"keepdim", true}});
   const ir::ValueId scores = b.one("mul", {b.one("mul", {b.one("sub", {upper, mean}), weights}), b.literal(q.number("scale"))});
-  Values gradients = {b.one("matmul", {scores, wide(2)}), b.one("matmul", {transposed(b, scores), wide(1)}), b.one("matmul", {transposed(b, weights), wide(0)})};
+  Values gradients = {b.one("matmul", {scores, wide(2)}), b.one("matmul", {transpose_of(b, scores), wide(1)}), b.one("matmul", {transpose_of(b, weights), wide(0)})};
   for (std::size_t k = 0; k < 3; ++k) gradients[k] = b.cast(sum_to_shape(b, gradients[k], q.type(k + 1).shape), q.type(k + 1).dtype);
   return gradients;
 }
@@ -189,6 +181,9 @@ Op gradients_op() {
   return op;
 }
 
+/// A library of a device computes them without the weights as a whole, but for a mask that has one itself.
+bool has_gradients_at_once(const OpQuery& q) { return !q.type(0).device.is_host() && !(q.operand_count() == 4 && is_float(q.type(3).dtype)); }
+
 Op attention_op() {
   Op op;
   op.name = "scaled_dot_product_attention";
@@ -198,6 +193,7 @@ Op attention_op() {
   op.infer = infer_attention;
   op.decompose = decompose_attention;
   op.grad = written(gradients::attention);
+  op.grad_holds = has_gradients_at_once;
   op.samples = attention_samples;
   return op;
 }

@@ -329,7 +329,7 @@ Values vander(ForeignArguments& a) {
 
 /// The coordinates of the elements of one dimension, from -1 to 1: of the corners, or of the elements' middles.
 ir::ValueId coordinates(NodeBuilder& b, const Dim& count, DType dtype, bool corners) {
-  if (count == Dim(1)) return b.one("full", {b.literal(0.0)}, {{"dtype", dtype}, {"size", Shape{Dim(1)}}});
+  if (count == Dim(1)) return b.full(0.0, dtype, {Dim(1)});
   const ir::ValueId line = b.one("linspace", {}, {{"dtype", dtype}, {"end", 1.0}, {"start", -1.0}, {"steps", count}});
   return corners ? line : b.one("div", {b.one("mul", {line, b.literal(count - Dim(1))}), b.literal(count)});
 }
@@ -351,7 +351,7 @@ Values affine_grid(ForeignArguments& a) {
     along[k] = places[k];
     columns.push_back(b.one("expand", {reshape_to(b, coordinates(b, places[k], t, a.flag("align_corners")), along)}, {{"size", places}}));
   }
-  columns.push_back(b.one("full", {b.literal(1.0)}, {{"dtype", t}, {"size", places}}));
+  columns.push_back(b.full(1.0, t, places));
   const Dim count = ir::product(places), width = shape[1] + Dim(1);
   const ir::ValueId flat = reshape_to(b, a.one("stack", columns, {{"dim", shape[1]}}), {Dim(1), count, width});
   const ir::ValueId base = b.one("expand", {flat}, {{"size", Shape{size[0], count, width}}});

@@ -29,7 +29,7 @@ Values softmax(NodeBuilder& b, const OpQuery& q, bool logarithm) {
   const DType result = q.type(0).dtype, t = compute_type(result);
   const std::vector<Dim> dim{Dim(infer::wrap_dim(q.constant_integer("dim"), q.type(0).rank()))};
   const ir::ValueId x = b.cast(q.operands()[0], t);
-  if (q.type(0).rank() == 0) return {b.one("full", {b.literal(logarithm ? 0.0 : 1.0)}, {{"dtype", result}, {"size", std::vector<Dim>{}}})};
+  if (q.type(0).rank() == 0) return {b.full(logarithm ? 0.0 : 1.0, result, {})};
   if (q.type(0).shape[static_cast<std::size_t>(dim[0].constant())] == Dim(0)) return {q.operands()[0]};
   const ir::ValueId shifted = b.one("sub", {x, b.one("amax", {x}, over(dim))});
   const ir::ValueId power = b.one("exp", {shifted});
@@ -60,7 +60,7 @@ Values safe_softmax(ForeignArguments& a) {
   const ir::ValueId top = a.one("amax", {x}, {{"dim", std::vector<Dim>{dim}}, {"keepdim", true}});
   const ir::ValueId nothing = a.one("eq", {top, a.builder().literal(-std::numeric_limits<double>::infinity())});
   const ir::ValueId y = a.one("softmax", {a.builder().one("where", {nothing, a.builder().literal(0.0), x})}, {{"dim", dim}});
-  return {a.builder().one("where", {nothing, a.builder().one("full", {a.builder().literal(0.0)}, {{"dtype", type.dtype}, {"size", std::vector<Dim>{}}}), y})};
+  return {a.builder().one("where", {nothing, a.builder().full(0.0, type.dtype, {}), y})};
 }
 
 Op softmax_op(std::string name, bool logarithm) {
@@ -152,7 +152,7 @@ Values with_affine(ForeignArguments& a, Values operands, const Shape& shape) {
     for (std::size_t d = 0; d < shape.size(); ++d) infer::require_equal(a.graph(), given[d], shape[d], fmt::format("sizes of the {}", name));
   }
   if (a.given("bias") && !a.given("weight"))
-    operands.push_back(a.builder().one("full", {a.builder().literal(1.0)}, {{"dtype", a.type(operands[0]).dtype}, {"size", shape}}));
+    operands.push_back(a.builder().full(1.0, a.type(operands[0]).dtype, shape));
   if (a.given("weight")) operands.push_back(a.value("weight"));
   if (a.given("bias")) operands.push_back(a.value("bias"));
   return operands;

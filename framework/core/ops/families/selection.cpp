@@ -28,7 +28,7 @@ V identity_like(ForeignArguments& a, V x, const std::string& reduce) {
   if (t == DType::u8) return filled_like(a, x, largest ? 255 : 0);
   if (is_bool(t)) throw Exception(Code::unsupported, "extremes of bools scattered");
   const std::int64_t top = bits == 64 ? INT64_MAX : (std::int64_t{1} << (bits - 1)) - 1;
-  return a.builder().one("full", {a.builder().literal(Dim(largest ? top : -top - 1))}, {{"dtype", t}, {"size", a.type(x).shape}});
+  return a.builder().full(Dim(largest ? top : -top - 1), t, a.type(x).shape);
 }
 
 struct Scattered {
@@ -95,7 +95,7 @@ Values index_fill(ForeignArguments& a) {
   Shape size = a.type(x).shape;
   size[dim] = a.type(index).shape[0];
   if (a.graph().value(value).kind != ir::ValueKind::literal) {  // a place that is named twice counts once in the gradient of the value
-    const auto flags = [&](bool flag, Dim count) { return a.builder().one("full", {a.builder().literal(flag)}, {{"dtype", DType::b8}, {"size", Shape{count}}}); };
+    const auto flags = [&](bool flag, Dim count) { return a.builder().full(flag, DType::b8, {count}); };
     const V chosen = a.one("index_copy", {flags(false, a.type(x).shape[dim]), index, flags(true, size[dim])}, {{"dim", Dim(0)}});
     Shape across(size.size(), Dim(1));
     across[dim] = a.type(x).shape[dim];

@@ -34,7 +34,7 @@ Values float_power(ForeignArguments& a) {
 }
 
 Values always_true(ForeignArguments& a) {
-  return {a.builder().one("full", {a.builder().literal(true)}, {{"dtype", DType::b8}, {"size", a.type(a.value("self")).shape}})};
+  return {a.builder().full(true, DType::b8, a.type(a.value("self")).shape)};
 }
 
 /// x * 2^other. torch takes the gradient of integer powers in integers, where 2 to a negative power is 0.

@@ -21,7 +21,7 @@ V differs(ForeignArguments& a, V lane, bool one_nan) {
     unlike = a.one("logical_and", {unlike, f.one("logical_not", both)});
   }
   if (f.rank(lane) == 2) unlike = a.one("any", {unlike}, {{"dim", std::vector<Dim>{Dim(1)}}, {"keepdim", false}});
-  const V first = b.one("full", {b.literal(true)}, {{"dtype", DType::b8}, {"size", Shape{Dim(1)}}});
+  const V first = b.full(true, DType::b8, {Dim(1)});
   return a.one("cat", {first, unlike}, {{"dim", Dim(0)}});
 }
 

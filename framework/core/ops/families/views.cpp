@@ -183,10 +183,9 @@ Values two_dimensional_transpose(ForeignArguments& a) {
 }
 
 Values matrix_transpose(ForeignArguments& a) {
-  auto order = iota(a.type(a.value("self")).rank());
-  TENON_USER_CHECK(order.size() >= 2, "the transpose of matrices needs at least 2 dimensions, not {}", order.size());
-  std::swap(order[order.size() - 1], order[order.size() - 2]);
-  return {permute_by(a.builder(), a.value("self"), std::move(order))};
+  const std::size_t rank = a.type(a.value("self")).rank();
+  TENON_USER_CHECK(rank >= 2, "the transpose of matrices needs at least 2 dimensions, not {}", rank);
+  return {transpose_of(a.builder(), a.value("self"))};
 }
 
 Values move_dims(ForeignArguments& a) {

@@ -69,7 +69,7 @@ ir::ValueId ForeignArguments::to_value(const ForeignArgument& a) {
 ir::ValueId ForeignArguments::tensor_of(const ForeignArgument& a) {
   const auto* list = a.as<ForeignList>();
   if (!list) return tensor(to_value(a));
-  if (list->empty()) return builder_.one("full", {builder_.literal(ir::Dim(0))}, {{"dtype", default_float()}, {"size", std::vector<ir::Dim>{0}}});
+  if (list->empty()) return builder_.full(ir::Dim(0), default_float(), {ir::Dim(0)});
   std::vector<ir::ValueId> parts;
   for (const ForeignArgument& part : *list) parts.push_back(tensor_of(part));
   promote(parts, Promotion::common);

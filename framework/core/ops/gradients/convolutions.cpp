@@ -138,7 +138,7 @@ class GradientOfInput {
     const ir::Type type = g_.type(gradient_);
     Shape shape{type.shape[0], g_.shape(weight_)[1] * Dim(w_.groups)};
     shape.insert(shape.end(), results_.begin(), results_.end());
-    return g_.one("full", {g_.number(0)}, {{"dtype", type.dtype}, {"size", shape}});
+    return g_.nodes().full(0.0, type.dtype, shape);
   }
 
   /// With the kernel backwards, and groups of its channels the other way round.

@@ -290,20 +290,10 @@ std::string origin_of_gradient(const Op& op) {
   return op.loop || op.scatter ? "loop nest" : "none";
 }
 
-namespace {
-
-/// A library of a device computes those of an attention without its weights as a whole, but for a mask that has one itself.
-bool is_attention_in_parts(const ir::Graph& graph, const ir::Node& node) {
-  const bool adds = node.operands.size() == 4 && is_float(graph.type(node.operands[3]).dtype);
-  return node.op == "scaled_dot_product_attention" && (adds || infer::device_of(graph, node).is_host());
-}
-
-}  // namespace
-
 bool is_differentiated_in_parts(const ir::Graph& graph, const ir::Node& node) {
   const Op* op = find_op(node.op);
   if (!op || !op->decompose || op->body || !op->no_grad_reason.empty()) return false;
-  return !op->grad || is_attention_in_parts(graph, node);
+  return !op->grad || (op->grad_holds && !op->grad_holds(OpQuery(graph, node.operands, node.attributes)));
 }
 
 OperandGradients node_gradients(NodeBuilder& b, ir::NodeId id, std::span<const std::optional<ir::ValueId>> result_gradients) {

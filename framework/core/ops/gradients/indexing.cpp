@@ -19,7 +19,7 @@ GradBuilder::Values embedding(GradBuilder& g) {
   }
   const auto added = [&](ValueId to, ValueId values) { return g.one("index_put", {to, values, indices}, {{"accumulate", true}, {"dims", std::vector<Dim>{Dim(0)}}}); };
   if (q.flag("scale_grad_by_freq")) {
-    const auto filled = [&](double value, ir::Shape shape) { return g.one("full", {g.number(value)}, {{"dtype", g.type(handed).dtype}, {"size", std::move(shape)}}); };
+    const auto filled = [&](double value, ir::Shape shape) { return g.nodes().full(value, g.type(handed).dtype, std::move(shape)); };
     const ValueId uses = added(filled(0, {g.shape(g.operand())[0]}), filled(1, g.shape(indices)));
     const ValueId own = g.one("index", {uses, indices}, {{"dims", std::vector<Dim>{Dim(0)}}});
     handed = g.one("div", {handed, g.reshape(own, column)});

@@ -155,7 +155,7 @@ class ElementProgram {
   ValueId with_returned(std::optional<ValueId> sum, const Instruction& load, ValueId handed) {
     const ir::Type operand = type(operands_[load.payload]);
     const auto and_sum = [&](ValueId part) { return sum ? b_.one("add", {*sum, part}) : part; };
-    const auto zeros = [&] { return b_.one("full", {b_.literal(0.0)}, {{"dtype", operand.dtype}, {"size", operand.shape}}); };
+    const auto zeros = [&] { return b_.full(0.0, operand.dtype, operand.shape); };
     if (is_empty(operand.shape)) return sum ? *sum : zeros();
     if (const auto order = loops_of(load)) return and_sum(b_.cast(in_order(handed, *order), operand.dtype));
     if (const auto dimensions = dimensions_of(load, operand)) return and_sum(b_.cast(summed(handed, *dimensions), operand.dtype));
@@ -285,7 +285,7 @@ struct ScatterPlaces {
 };
 
 ValueId full_of(NodeBuilder& b, ir::Literal value, DType dtype, const Shape& shape) {
-  return b.one("full", {b.literal(std::move(value))}, {{"dtype", dtype}, {"size", shape}});
+  return b.full(std::move(value), dtype, shape);
 }
 
 /// Of several writes to one place each gets the gradient of that place, as in torch: which of them lasts is nobody's promise.

@@ -50,7 +50,7 @@ void copy_behind(ir::Graph& graph, std::span<const ValueId> ends, std::unordered
 
 ValueId zeros(NodeBuilder& builder, const ir::Type& type) {
   builder.on(type.device);
-  return builder.one("full", {builder.literal(0.0)}, {{"dtype", type.dtype}, {"size", type.shape}});
+  return builder.full(0.0, type.dtype, type.shape);
 }
 
 /// Erases nodes that nothing reads among those that compute the given values. How many.

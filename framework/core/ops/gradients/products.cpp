@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <numeric>
 
 #include "core/ops/gradients/gradients.h"
 #include "core/ops/notation/move.h"
@@ -7,22 +6,14 @@
 namespace tenon::ops::gradients {
 namespace {
 
-/// The order of dimensions in which the last two are exchanged.
-std::vector<std::int64_t> exchanged(std::size_t rank) {
-  std::vector<std::int64_t> order(rank);
-  std::iota(order.begin(), order.end(), 0);
-  std::swap(order[rank - 1], order[rank - 2]);
-  return order;
-}
-
-ir::ValueId transposed(GradBuilder& g, ir::ValueId v) { return permute_by(g.nodes(), v, exchanged(g.type(v).rank())); }
+ir::ValueId transposed(GradBuilder& g, ir::ValueId v) { return transpose_of(g.nodes(), v); }
 
 /// Whether a value is another one transposed, as the weight of a linear layer is where it is a factor.
 bool is_transposed(GradBuilder& g, ir::ValueId v) {
   const ir::Value& value = g.nodes().graph().value(v);
   if (value.kind != ir::ValueKind::result) return false;
   const ir::Node& node = g.nodes().graph().node(value.node);
-  const std::vector<std::int64_t> order = exchanged(g.type(v).rank());
+  const std::vector<std::int64_t> order = transposing_order(g.type(v).rank());
   return node.op == "permute" && std::ranges::equal(std::get<std::vector<ir::Dim>>(*node.attribute("dims")), order);
 }
 

@@ -162,6 +162,15 @@ ir::ValueId permute_by(NodeBuilder& b, ir::ValueId x, std::vector<std::int64_t> 
   return identity && order.size() == b.graph().type(x).rank() ? x : b.one("permute", {x}, {{"dims", std::move(dims)}});
 }
 
+std::vector<std::int64_t> transposing_order(std::size_t rank) {
+  std::vector<std::int64_t> order(rank);
+  std::iota(order.begin(), order.end(), 0);
+  std::swap(order[rank - 1], order[rank - 2]);
+  return order;
+}
+
+ir::ValueId transpose_of(NodeBuilder& b, ir::ValueId x) { return permute_by(b, x, transposing_order(b.graph().type(x).rank())); }
+
 ir::ValueId expand_to(NodeBuilder& b, ir::ValueId x, Shape shape) {
   return shape == b.graph().type(x).shape ? x : b.one("expand", {x}, {{"size", std::move(shape)}});
 }

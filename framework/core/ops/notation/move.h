@@ -28,6 +28,10 @@ ir::ValueId reshape_to(NodeBuilder& b, ir::ValueId x, ir::Shape shape);
 /// A tensor without dimensions as a vector of one element.
 ir::ValueId as_vector(NodeBuilder& b, ir::ValueId x);
 ir::ValueId permute_by(NodeBuilder& b, ir::ValueId x, std::vector<std::int64_t> order);
+/// The order of dimensions in which the last two, of at least two, are exchanged.
+std::vector<std::int64_t> transposing_order(std::size_t rank);
+/// Every matrix of a tensor transposed.
+ir::ValueId transpose_of(NodeBuilder& b, ir::ValueId x);
 ir::ValueId expand_to(NodeBuilder& b, ir::ValueId x, ir::Shape shape);
 /// x[start:end:step] along a dimension with Python's rules: negative bounds count from the end, bounds are clamped, a negative step
 /// goes backwards.

@@ -79,6 +79,9 @@ Refusal odd_torch(const TorchLibrary& torch, PyObject* tensor, ir::Device device
   return {};
 }
 
+/// Whether the fields of a tensor of these dispatch keys say all that a graph asks of it.
+bool is_said_by_fields(void* impl, std::uint64_t keys) noexcept { return layout::key_set(impl) == keys && !layout::custom_sizes(impl) && !layout::has_tangent(impl); }
+
 /// A view that was made without gradients requires them where what it views does, which no field of its own says.
 bool requires_grad_now(void* impl, PyObject* object) noexcept {
   if (layout::requires_grad(impl)) return true;
@@ -94,7 +97,7 @@ std::optional<TensorSpec> read_fields(const TorchLibrary& torch, PyObject* tenso
   PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
   if (!torch.direct_fields || (type != torch.tensor.get() && type != torch.parameter.get())) return std::nullopt;
   void* impl = layout::impl(tensor);
-  if (layout::key_set(impl) != torch.plain_keys || layout::custom_sizes(impl) || layout::has_tangent(impl)) return std::nullopt;
+  if (!is_said_by_fields(impl, torch.plain_keys)) return std::nullopt;
   const std::uint32_t dtype_device = layout::dtype_device(impl);
   const auto dtype = torch.dtype_of_scalar_type(static_cast<std::uint8_t>(dtype_device));
   if (!dtype) return std::nullopt;
@@ -150,17 +153,15 @@ bool matches_torch(const TensorSpec& spec, PyObject* object) noexcept {
   if (Py_TYPE(object) != spec.type) return false;
   if (!spec.key_set) return matches_torch_slowly(spec, object);
   void* impl = layout::impl(object);
-  if (layout::key_set(impl) != spec.key_set || layout::dtype_device(impl) != spec.dtype_device || layout::rank(impl) != spec.shape.size() ||
-      layout::custom_sizes(impl))
-    return false;
+  if (!is_said_by_fields(impl, spec.key_set) || layout::dtype_device(impl) != spec.dtype_device || layout::rank(impl) != spec.shape.size()) return false;
   const std::int64_t *sizes = layout::sizes(impl), *strides = layout::strides(impl);
   if (spec.varies())
     return varying_layout_holds(spec, [&](std::size_t d) { return sizes[d]; }, [&](std::size_t d) { return strides[d]; }) &&
-           requires_grad_now(impl, object) == spec.requires_grad && !layout::has_tangent(impl);
+           requires_grad_now(impl, object) == spec.requires_grad;
   std::uint64_t difference = 0;
   for (std::size_t i = 0; i < spec.shape.size(); ++i)
     difference |= static_cast<std::uint64_t>((sizes[i] ^ spec.shape[i]) | (strides[i] ^ spec.strides[i]));
-  return difference == 0 && requires_grad_now(impl, object) == spec.requires_grad && !layout::has_tangent(impl);
+  return difference == 0 && requires_grad_now(impl, object) == spec.requires_grad;
 }
 
 // ---- NumPy
