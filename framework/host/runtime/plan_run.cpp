@@ -50,8 +50,9 @@ void PlanRun::steps_on_devices() {
 
 void PlanRun::step_on_devices(std::uint32_t s) {
   const Step& step = *plan_.steps()[s];
-  if (step.over_inputs) context_.devices->wait_for_all();
+  if (step.over_inputs) context_.ask_for_all_outputs(), context_.devices->wait_for_all();
   else if (!step.waits.empty()) context_.devices->wait_for(step.waits);
+  context_.ask_for_outputs(step);
   if (context_.loose) context_.loose->before(s);
   this->step(s);
   if (context_.loose) context_.loose->after(s);

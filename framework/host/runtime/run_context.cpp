@@ -290,9 +290,13 @@ void RunContext::stage(std::uint32_t position, void* target) {
   const PlanValue& value = plan.values_[plan.output_values_[position]];
   const std::size_t bytes = bytes_of(value);
   void* memory = take_memory(bytes, value.device);
+  point_output(position, memory);
+  staged_.push_back({memory, target, bytes, position});
+}
+
+void RunContext::point_output(std::uint32_t position, void* memory) {
   for (const Patch& p : plan.output_patches_)
     if (p.index == position) table[p.slot] = memory;
-  staged_.push_back({memory, target, bytes, position});
 }
 
 void RunContext::stage_updates_of(std::uint32_t step) {
@@ -346,15 +350,32 @@ void RunContext::finish() {
   call = nullptr;
 }
 
+void* RunContext::memory_of_caller(const PlanValue& value, std::span<const std::int64_t> sizes, std::size_t bytes) {
+  if (!call->allocate_output) throw Exception(Code::invalid_argument, fmt::format("output {} is without memory: run needs allocate_output", value.index));
+  void* memory = call->allocate_output(call->context, value.index, sizes.data(), sizes.size());
+  if (!memory) throw Exception(Code::out_of_memory, fmt::format("the caller gave no memory for output {} ({} bytes)", value.index, bytes));
+  return memory;
+}
+
+void RunContext::ask_for_outputs(const Step& step) {
+  for (std::size_t i = 0; i < step.outputs.size(); ++i) {
+    const PlanValue& value = plan.values_[step.outputs[i]];
+    if (value.place != Place::output || value.late || table[step.first_output + i]) continue;
+    if (const std::size_t bytes = bytes_of(value)) point_output(value.index, memory_of_caller(value, sizes_of(value), bytes));
+  }
+}
+
+void RunContext::ask_for_all_outputs() {
+  for (const auto& step : plan.steps_) ask_for_outputs(*step);
+}
+
 void* RunContext::allocate_late(std::uint32_t v, std::vector<std::int64_t> sizes) {
   const PlanValue& value = plan.values_[v];
   LateValue& late = late_values[v];
   const std::vector<std::int64_t> strides = strides_of(value, sizes);
   const std::size_t bytes = extent_bytes(sizes, strides, size_of(value.dtype));
   if (value.place == Place::output) {
-    if (!call->allocate_output) throw Exception(Code::invalid_argument, fmt::format("the size of output {} depends on data: run needs allocate_output", value.index));
-    late.pointer = call->allocate_output(call->context, value.index, sizes.data(), sizes.size());
-    if (!late.pointer) throw Exception(Code::out_of_memory, fmt::format("the caller gave no memory for output {} ({} bytes)", value.index, bytes));
+    late.pointer = memory_of_caller(value, sizes, bytes);
   } else {
     late.pointer = take_memory(bytes, value.device);
   }

@@ -96,6 +96,10 @@ class RunContext {
   /// After a late step: binds the symbols that it defines. Gives what the backend left out, or gave wrongly; empty when nothing is.
   /// Throws for a size for which the graph does not hold.
   std::string complete_late(std::uint32_t step);
+  /// Asks the caller for the memory of what the step is the first to write, where the caller has given none.
+  void ask_for_outputs(const Step& step);
+  /// The same of all steps.
+  void ask_for_all_outputs();
   /// Gives memory for a value whose sizes are now known: of the caller, or of the pool.
   void* allocate_late(std::uint32_t value, std::vector<std::int64_t> sizes);
   void* take_memory(std::size_t bytes, std::uint32_t device = 0);
@@ -128,6 +132,8 @@ class RunContext {
   void fit_step(std::uint32_t step);
   void choose_route(std::uint32_t step);
   void ask_for_workspace(std::uint32_t step);
+  void* memory_of_caller(const PlanValue& value, std::span<const std::int64_t> sizes, std::size_t bytes);
+  void point_output(std::uint32_t position, void* memory);
   void stage_updates();
   void stage(std::uint32_t position, void* target);
   void commit_on_devices();

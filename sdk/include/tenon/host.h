@@ -156,12 +156,13 @@ typedef struct TenonRunArgs {
   const void* const* inputs; /* first elements; layouts as the graph's input types say, guarded by the driver */
   const int64_t* symbols;    /* every symbol of the graph that an input defines, by SymbolId; others are ignored */
   void* const* outputs;      /* memory for each output of kind result, update, saved, row-major unless its type says otherwise;
-                                null where the size depends on data. An update's memory may be that of its target input (then the
+                                null where the size depends on data; null, too, for a result or what is saved on a device, if its memory
+                                is to be taken no sooner than it is needed: allocate_output is asked then. An update's memory may be that of its target input (then the
                                 layouts are equal); apart from that no output overlaps an input or another output */
   /* Of the device of the program, where it has one beside the host: work is given to it in order, and the call returns when all is given,
      and what lies in the host's memory is there. Null, or more devices than one: their current streams (TenonDriverDevice). */
   void* stream;
-  /* Memory for outputs whose size depends on data, on the output's device; required if there are any. Called again for the same output when
+  /* Memory for outputs that have none in `outputs`, on the output's device; required if there are any. Called again for the same output when
      a backend failed after it had asked. */
   void* (*allocate_output)(void* context, uint32_t index, const int64_t* sizes, size_t rank);
   void* context;

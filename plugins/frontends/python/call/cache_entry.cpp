@@ -7,6 +7,7 @@
 #include "core/rewrite/rewriter.h"
 #include "python/call/run_frame.h"
 #include "python/call/spent_node.h"
+#include "python/compat/object_layout.h"
 #include "python/compat/waiting_signals.h"
 #include "python/foreign/autocast.h"
 #include "python/graph/error_alarms.h"
@@ -136,14 +137,14 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   program_ = std::move(*program);
   if (captured_.gradients) backward_ = SegmentBackward::of(captured_, settings, name);
   spent_results_ = has_spent_results(captured_);
-  if (!program_.callable()) find_dropped_gradients();
+  if (!program_.callable()) find_dropped_gradients(), find_postponed_outputs();
   plain_ = is_plain();
   return true;
 }
 
 bool CacheEntry::is_plain() const {
   const bool computes_only = !program_.callable() && !captured_.numbers && symbol_count_ == 0 && captured_.updates.empty() && !captured_.gradients && !captured_.walks &&
-                             !captured_.takes_random_numbers && !takes_scalars_ && !late_outputs_ && !may_warn_ && !has_assumptions() && !state_.autocast();
+                             !captured_.takes_random_numbers && !takes_scalars_ && !late_outputs_ && postponed_.empty() && !may_warn_ && !has_assumptions() && !state_.autocast();
   return computes_only && result_slots_.empty() && segment_.journal.empty() && !segment_.stop &&
          std::ranges::all_of(captured_.tensors, [](const TensorOutput& output) {
            return output.kind == TensorOutput::Kind::fresh && output.tensor != TensorKind::scalar && output.varying_shape.empty();
@@ -238,7 +239,11 @@ std::int32_t CacheEntry::run_program(const TenonRunArgs& args) {
 }
 
 /// Plain execution begins anew, unless memory was wanting while inputs were written.
-RunStatus CacheEntry::refused() const {
+RunStatus CacheEntry::refused(RunFrame& frame) const {
+  if (frame.failure) {
+    compat::set_exception(std::move(frame.failure));
+    return RunStatus::raised;
+  }
   const TenonFailure* failure = tenon_last_error();
   if (captured_.updates.empty() || !failure || failure->code != TENON_OUT_OF_MEMORY) return RunStatus::refused;
   PyErr_SetString(PyExc_MemoryError, failure->text ? failure->text : "out of memory");
@@ -267,19 +272,21 @@ RunStatus CacheEntry::run_native(RunFrame& frame) {
   if (has_assumptions()) *beside++ = &frame.as_assumed;
   *beside = &frame.alarm;
   if (may_warn_) clear_float_errors();
-  if (late_outputs_) {
-    frame.late.expect(output_count_ + 2, captured_.tensors);
-    args.allocate_output = LateOutputs::allocate;
-    args.context = &frame.late;
+  if (late_outputs_) frame.late.expect(output_count_ + 2, captured_.tensors);
+  const bool asks = late_outputs_ || !postponed_.empty();
+  if (asks) {
+    frame.entry = this;
+    args.allocate_output = allocate_output;
+    args.context = &frame;
   }
   if (!frame.symbols.empty()) args.symbols = frame.symbols.data();
-  if (run_program(args) != TENON_OK) return refused();
+  if (run_program(args) != TENON_OK) return refused(frame);
   if (!frame.as_assumed) return RunStatus::unlike;
   if (may_warn_) {
     const FloatErrors met = frame.alarm ? FloatErrors{true, true, false, true} : (float_errors() - met_errors_.ignored) | noted_errors();
     if (numpy_would_warn(met, met_errors_.heard)) return RunStatus::warned;
   }
-  if (late_outputs_ && !make_late_outputs(frame)) return RunStatus::raised;
+  if (asks && !make_late_outputs(frame)) return RunStatus::raised;
   for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
     const TensorOutput& output = captured_.tensors[i];
     if (output.kind != TensorOutput::Kind::fresh || output.tensor != TensorKind::scalar) continue;

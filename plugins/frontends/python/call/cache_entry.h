@@ -98,7 +98,7 @@ class CacheEntry {
   void find_dropped_gradients();
   void drop_gradients(RunFrame& frame) const noexcept;
   RunStatus run_native(RunFrame& frame);
-  RunStatus refused() const;
+  RunStatus refused(RunFrame& frame) const;
   /// Whether each tensor begins where torch's kernels take vectors, and draw in their order.
   bool inputs_are_at_vectors(const RunFrame& frame) const noexcept;
   std::optional<Program> compile_for_callable(const Settings& settings, const std::string& name);
@@ -107,6 +107,10 @@ class CacheEntry {
   PyObject* result_of_callable(const TensorOutput& output, const GivenTensor& given);
   bool written_inputs_stand_apart() noexcept;
   bool make_outputs(RunFrame& frame);
+  void find_postponed_outputs();
+  bool is_postponed(const TensorOutput& output) const { return !postponed_.empty() && postponed_[output.index] != kNotPostponed; }
+  bool make_output(RunFrame& frame, std::size_t tensor, void*& data) const;
+  static void* allocate_output(void* frame, std::uint32_t output, const std::int64_t* sizes, std::size_t rank) noexcept;
   bool make_late_outputs(RunFrame& frame);
   PyObject* new_output(const TensorOutput& output, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, void*& data) const;
   bool place_updates(RunFrame& frame);
@@ -142,6 +146,8 @@ class CacheEntry {
   bool takes_scalars_ = false;
   bool release_gil_ = false;   // the plan is long enough
   bool late_outputs_ = false;  // of some the size depends on data
+  static constexpr std::uint32_t kNotPostponed = ~std::uint32_t{0};
+  std::vector<std::uint32_t> postponed_;  // by graph output: the tensor that is made when the program comes to it; empty where there are none
 };
 
 /// Holds an entry, or nothing. Copies count; the GIL must be held. At the end of the last one code of the program may run, by what the entry holds.

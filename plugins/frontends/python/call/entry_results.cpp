@@ -5,9 +5,11 @@
 #include "python/call/late_outputs.h"
 #include "python/call/result_views.h"
 #include "python/call/run_frame.h"
+#include "python/compat/object_layout.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/library/torch_modes.h"
+#include "python/objects/gil.h"
 #include "python/results/array_results.h"
 #include "python/results/device_results.h"
 #include "python/results/tensor_updates.h"
@@ -64,21 +66,49 @@ bool CacheEntry::make_outputs(RunFrame& frame) {
     const TensorOutput& output = captured_.tensors[i];
     if (output.kind != TensorOutput::Kind::fresh) continue;
     void*& data = frame.output_data[output.index];
-    if (output.late) {
-      data = nullptr;
-      continue;
-    }
-    SmallArray<std::int64_t, 12> sizes(2 * output.varying_shape.size());
-    std::span<const std::int64_t> shape = output.shape, strides = output.strides;
-    if (!output.varying_shape.empty()) {
-      shape = {sizes.data(), output.varying_shape.size()};
-      strides = {sizes.data() + output.varying_shape.size(), output.varying_shape.size()};
-      evaluate_layout(output, frame.symbols, sizes.data());
-    }
-    if (output.tensor == TensorKind::scalar) data = frame.output_scalars[output.index].bytes;
-    else if (!(frame.tensors[i] = new_output(output, shape, strides, data))) return false;
+    if (output.late || is_postponed(output)) data = nullptr;
+    else if (output.tensor == TensorKind::scalar) data = frame.output_scalars[output.index].bytes;
+    else if (!make_output(frame, i, data)) return false;
   }
   return true;
+}
+
+/// The object of a result whose size is known, and where its elements lie. False with an exception set.
+bool CacheEntry::make_output(RunFrame& frame, std::size_t tensor, void*& data) const {
+  const TensorOutput& output = captured_.tensors[tensor];
+  SmallArray<std::int64_t, 12> sizes(2 * output.varying_shape.size());
+  std::span<const std::int64_t> shape = output.shape, strides = output.strides;
+  if (!output.varying_shape.empty()) {
+    shape = {sizes.data(), output.varying_shape.size()};
+    strides = {sizes.data() + output.varying_shape.size(), output.varying_shape.size()};
+    evaluate_layout(output, frame.symbols, sizes.data());
+  }
+  Py_XSETREF(frame.tensors[tensor], new_output(output, shape, strides, data));
+  return frame.tensors[tensor];
+}
+
+/// Large results of a device take memory when the program first writes them: what lies there before has gone by then, or has not come yet.
+void CacheEntry::find_postponed_outputs() {
+  constexpr std::size_t kPostponedFrom = std::size_t{1} << 20;
+  for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
+    const TensorOutput& output = captured_.tensors[i];
+    if (output.kind != TensorOutput::Kind::fresh || output.tensor != TensorKind::torch || output.late || output.device.is_host()) continue;
+    if (output.varying_shape.empty() && byte_count(output.dtype, output.shape) < kPostponedFrom) continue;
+    postponed_.resize(output_count_, kNotPostponed);
+    postponed_[output.index] = static_cast<std::uint32_t>(i);
+  }
+}
+
+/// Has the signature that TenonRunArgs asks for. Null when there is no memory.
+void* CacheEntry::allocate_output(void* of, std::uint32_t output, const std::int64_t* sizes, std::size_t rank) noexcept {
+  RunFrame& frame = *static_cast<RunFrame*>(of);
+  const CacheEntry& entry = *frame.entry;
+  if (entry.postponed_.empty() || entry.postponed_[output] == kNotPostponed) return LateOutputs::allocate(&frame.late, output, sizes, rank);
+  const GilHeld gil;
+  void* data = nullptr;
+  if (entry.make_output(frame, entry.postponed_[output], data)) return data;
+  frame.failure = compat::take_exception();
+  return nullptr;
 }
 
 /// The object of a result; null with an exception set.
@@ -93,16 +123,17 @@ PyObject* CacheEntry::new_output(const TensorOutput& output, std::span<const std
   return made.release();
 }
 
-/// Makes the results whose size the run has found.
+/// Makes the results whose size the run has found, and those that are empty, which no step has written.
 bool CacheEntry::make_late_outputs(RunFrame& frame) {
   for (std::size_t i = 0; i < captured_.tensors.size(); ++i) {
     const TensorOutput& output = captured_.tensors[i];
+    void* data = nullptr;
+    if (output.kind == TensorOutput::Kind::fresh && is_postponed(output) && !frame.tensors[i] && !make_output(frame, i, data)) return false;
     if (!output.late) continue;
     const LateOutputs::Memory& memory = frame.late[output.index];
     const std::vector<std::int64_t> sizes = memory.sizes_of(output);
     std::vector<std::int64_t> strides(sizes.size());
     find_strides(output, sizes.data(), strides.data());
-    void* data = nullptr;
     frame.tensors[i] = new_output(output, sizes, strides, data);
     if (!frame.tensors[i]) return false;
     if (memory.tensor && !fill_from(memory, frame.tensors[i])) return false;

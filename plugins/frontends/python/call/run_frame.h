@@ -9,6 +9,8 @@
 
 namespace tenon::python {
 
+class CacheEntry;
+
 /// Memory for a scalar of any dtype.
 struct alignas(16) ScalarMemory {
   unsigned char bytes[16];
@@ -41,6 +43,8 @@ struct RunFrame {
   ScalarMemory* const output_scalars;  // by graph output
   bool alarm = false, as_assumed = true;
   LateOutputs late;                    // by graph output, where there are any
+  const CacheEntry* entry = nullptr;   // where results become objects while the program runs
+  Ref failure;                         // what was raised then
   std::vector<double> floats;          // the tape's, by step
   std::vector<std::int64_t> symbols;   // by SymbolId: another thread may check the same guards while this one runs
 };
