@@ -219,6 +219,7 @@ Plan Planner::assemble() {
     if (joined[s]) plan.steps.push_back(std::move(*joined[s]));
     else if (!inside[s]) add_to(plan, steps_[s], stored);
   }
+  stop_early(plan);
   if (options_.fuse) join_launches(plan, graph_, algebra_, machine_, options_);
   plan.algebra = std::move(algebra_);
   return plan;

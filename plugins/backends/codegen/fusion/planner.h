@@ -67,7 +67,7 @@ class Planner {
   void collect_bodies();
   void place_concatenations();
   void choose_roots();
-  void keep_unread_checks(const std::vector<std::vector<ir::NodeId>>& users);
+  void keep_checks(const std::vector<std::vector<ir::NodeId>>& users);
   double points_of(NodeId id) const;
   bool is_large_product(NodeId id) const;
   bool has_operand_dear_to_write(NodeId product) const;
@@ -202,6 +202,7 @@ class Planner {
   // ---- the plan (plan.cpp)
   Plan assemble();
   std::vector<std::size_t> count_reads() const;
+  void stop_early(Plan& plan) const;
   void shape(KernelStep& step) { codegen::shape(step, machine_, graph_, algebra_, options_.log); }
   ContractionStep product_of(PendingStep& pending, const std::vector<bool>& stored);
   void add_to(Plan& plan, PendingStep& step, const std::vector<bool>& stored);

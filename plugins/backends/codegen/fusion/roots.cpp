@@ -320,16 +320,18 @@ bool Planner::reads_from(ValueId value, ValueId memory) const {
   return false;
 }
 
-/// What may raise is computed also where nothing reads it: an index out of range, of whose elements the program makes no use.
-void Planner::keep_unread_checks(const std::vector<std::vector<NodeId>>& users) {
+/// What may raise is computed also where nothing reads it: an index out of range, of whose elements the program makes no use. A number lies in memory,
+/// so that it is known whether it raises before whatever takes it begins (stop_early).
+void Planner::keep_checks(const std::vector<std::vector<NodeId>>& users) {
   for (NodeId id : graph_.nodes()) {
     const ops::Op* op = ops::find_op(graph_.node(id).op);
     if (!op || !op->traits.may_raise) continue;
-    for (ValueId result : graph_.node(id).results)
-      if (users[result.value].empty() && !context_.in_memory[result.value]) {
-        context_.in_memory[result.value] = true;
-        unread_checks_.push_back(result);
-      }
+    for (ValueId result : graph_.node(id).results) {
+      const bool unread = users[result.value].empty();
+      if (context_.in_memory[result.value] || (!unread && graph_.type(result).rank() > 0)) continue;
+      context_.in_memory[result.value] = true;
+      if (unread) unread_checks_.push_back(result);
+    }
   }
 }
 
@@ -353,7 +355,7 @@ void Planner::choose_roots() {
     if (any) std::for_each(results.begin(), results.end(), keep);
   }
   const auto users = graph_.users();
-  keep_unread_checks(users);
+  keep_checks(users);
   for (NodeId id : graph_.nodes())
     if (const auto& write = part_writes_[id.value]; write && (users[write->source.value].size() > 1 || reads_from(write->source, write->base))) keep(write->source);
   for (NodeId id : graph_.nodes()) mark_contraction_operands(id, users);

@@ -76,6 +76,23 @@ TEST_CASE("what follows a product is written over a parameter, also in front of 
   CHECK(std::ranges::find(permits, std::pair<std::uint32_t, std::uint32_t>{0, 0}) != permits.end());
 }
 
+TEST_CASE("numbers that are checked come before what is written over parameters", "[aliases]") {
+  const Pairs permits = run_in_place(R"(graph @main (%p: f32[40, 30], %g: f32[40, 30], %n: f32[], %q: f32[1200], %h: f32[1200], %m: f32[]) {
+    %i: f32[] = exp(%n)
+    %t: bool[] = gt(%i, 0.0)
+    %k: f32[] = checked(%i, %t)
+    %a: f32[40, 30] = mul(%g, %k)
+    %b: f32[40, 30] = sub(%p, %a)
+    %j: f32[] = exp(%m)
+    %u: bool[] = gt(%j, 0.0)
+    %l: f32[] = checked(%j, %u)
+    %c: f32[1200] = mul(%h, %l)
+    %d: f32[1200] = sub(%q, %c)
+    return update %p = %b, update %q = %d
+  })");
+  CHECK(permits == Pairs{{0, 0}, {0, 1}, {1, 3}, {1, 4}});
+}
+
 TEST_CASE("two inputs change places over each other", "[aliases]") {
   run_in_place(R"(graph @main (%x: f32[500], %y: f32[500]) {
     %a: f32[500] = mul(%y, 2)
