@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <optional>
 #include <ranges>
 #include <set>
 
@@ -252,15 +253,16 @@ void Planner::take(const Reordering& order) {
 
 namespace {
 
-/// For each step the earlier ones that write what it touches.
+/// For each step the ones that last wrote what it touches.
 std::vector<std::vector<std::size_t>> makers(const Plan& plan, const ir::Graph& graph) {
   std::vector<std::vector<std::size_t>> found(plan.steps.size());
-  std::vector<std::vector<std::size_t>> writers(graph.value_capacity() + plan.temporaries.size());
+  std::vector<std::optional<std::size_t>> writer(graph.value_capacity() + plan.temporaries.size());
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
     const std::vector<std::size_t> written = values_of(plan.steps[s], graph, true);
     for (const auto& values : {values_of(plan.steps[s], graph, false), written})
-      for (std::size_t v : values) found[s].insert(found[s].end(), writers[v].begin(), writers[v].end());
-    for (std::size_t v : written) writers[v].push_back(s);
+      for (std::size_t v : values)
+        if (writer[v]) found[s].push_back(*writer[v]);
+    for (std::size_t v : written) writer[v] = s;
   }
   return found;
 }
@@ -271,7 +273,10 @@ std::vector<std::vector<std::size_t>> makers(const Plan& plan, const ir::Graph& 
 void Planner::stop_early(Plan& plan) const {
   if (std::ranges::none_of(plan.steps, may_stop)) return;
   const auto before = makers(plan, graph_);
-  const auto is_number = [&](std::size_t v) { return v < graph_.value_capacity() && graph_.type(ValueId(v)).element_count() == Dim(1); };
+  std::vector<int> times_written(graph_.value_capacity() + plan.temporaries.size(), 0);
+  for (const Step& step : plan.steps)
+    for (std::size_t v : values_of(step, graph_, true)) ++times_written[v];
+  const auto is_number = [&](std::size_t v) { return v < graph_.value_capacity() && times_written[v] == 1 && graph_.type(ValueId(v)).element_count() == Dim(1); };
   std::vector<bool> gives_numbers(plan.steps.size()), early(plan.steps.size(), false);
   for (std::size_t s = 0; s < plan.steps.size(); ++s)
     gives_numbers[s] = std::ranges::all_of(values_of(plan.steps[s], graph_, true), is_number) && std::ranges::all_of(before[s], [&](std::size_t b) { return gives_numbers[b]; });
