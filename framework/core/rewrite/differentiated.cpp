@@ -440,7 +440,7 @@ ir::Graph from_outputs(const ir::Graph& from, std::size_t first, std::size_t cou
   for (ValueId v : given) copier.add_kept(v);
   for (NodeId id : graph.nodes()) {
     if (!needed.has(id)) continue;
-    if (!is_pure(graph, graph.node(id))) throw Exception(error(Code::unsupported, "it reads what {} gives, which is not computed again", graph.node(id).op));
+    if (!is_pure(graph, graph.node(id)) && !ops::is_gradient_call(graph.node(id))) throw Exception(error(Code::unsupported, "it reads what {} gives, which is not computed again", graph.node(id).op));
     copier.add_node(id);
   }
   for (ir::Output& o : outputs) o.value = copier.value(o.value);

@@ -1,9 +1,15 @@
-"""Calls of which only torch knows the gradient: a whole step makes both as they are, and stays one graph."""
+"""Calls of which only torch knows the gradient: a graph makes them with torch's own history, and asks that for the gradients."""
+import gc
+import threading
+
 import pytest
 
 import tenon
 
 torch = pytest.importorskip("torch")
+import torch.nn.functional as F  # noqa: E402
+
+from tenon import _kept_runs, _tenon  # noqa: E402
 
 D = torch.float64
 EYE = torch.eye(4, dtype=D)
@@ -65,9 +71,140 @@ def test_a_whole_step_is_one_graph(call):
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_a_compiled_function(call):
     torch.testing.assert_close(trained(call, "function"), trained(call, None))
+    stats = tenon.stats()
+    assert (stats["graphs"], stats["graph_breaks"], stats["eager_fallbacks"]) == (1, 0, 0)
 
 
-def test_gradients_of_gradients_are_torchs():
+@pytest.fixture(params=["native", "autograd.Function"])
+def tier(request):
+    _tenon.use_native_nodes(request.param == "native")
+    yield
+    _tenon.use_native_nodes(True)
+
+
+def kept():
+    gc.collect()
+    return len(_kept_runs._runs)
+
+
+def test_what_is_kept_ends_with_what_needs_it(tier, leaf):
+    compiled, x = tenon.compile(torch.linalg.inv), leaf(4, 4)
+    y = compiled(x)
+    assert kept() == 1
+    for _ in range(2):
+        y.sum().backward(retain_graph=True)
+    y.sum().backward()
+    torch.testing.assert_close(x.grad, 3 * torch.autograd.grad(torch.linalg.inv(x).sum(), x)[0])
+    with pytest.raises(RuntimeError, match="second time"):
+        y.sum().backward()
+    del y
+    assert kept() == 0
+    y = compiled(x)
+    del y  # without gradients
+    assert kept() == 0
+    with torch.no_grad():
+        y = compiled(x)
+    assert kept() == 0
+
+
+def test_a_result_without_a_gradient_is_as_it_is_to_torch(tier):
+    """Zeros are another thing: equal singular values have no gradients of their vectors."""
+    compiled, x = tenon.compile(torch.linalg.svd, fullgraph=True), torch.eye(3, dtype=D, requires_grad=True)
+    u, s, v = compiled(x)
+    s.sum().backward()
+    torch.testing.assert_close(x.grad, torch.eye(3, dtype=D))
+
+
+def test_an_operand_without_a_gradient_gets_none(gradients, leaf):
+    gradients(lambda x, n: torch.special.zeta(x.abs() + 2, n.abs() + 1), lambda: (leaf(3, grad=False), leaf(3)))
+
+
+def test_what_torch_saves_may_not_be_written_behind_the_call(leaf):
+    x = leaf(4, 4)
+    for call, fails in ((torch.matrix_exp, True), (torch.linalg.inv, False)):  # which saves what it gives alone
+        for run in (call, tenon.compile(call, fullgraph=True)):
+            y = run(x)
+            with torch.no_grad():
+                x.mul_(1.5)
+            if not fails:
+                y.sum().backward()
+                continue
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                y.sum().backward()
+    for run in (torch.linalg.inv, tenon.compile(torch.linalg.inv, fullgraph=True)):
+        y = run(x)
+        z = y.sin()
+        y.detach().mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+
+
+@pytest.mark.parametrize("call", [torch.linalg.inv, torch.linalg.svdvals, torch.logdet, torch.special.i0e, lambda x: torch.linalg.eigh(x)[1].abs()],
+                         ids=["inv", "svdvals", "logdet", "i0e", "eigh"])
+def test_gradients_of_gradients_of_a_compiled_function(tier, leaf, call):
+    def function(x):
+        return call(positive(x)).sin()
+
+    def penalised(fn, x):
+        y = fn(x)
+        (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        return torch.autograd.grad(g.square().sum() + y.sum(), x)[0]
+
+    compiled = tenon.compile(function, fullgraph=True)
+    for seed in range(2):
+        torch.testing.assert_close(penalised(compiled, leaf(4, 4, seed=seed)), penalised(function, leaf(4, 4, seed=seed)))
+    assert kept() == 0
+
+
+def test_what_is_drawn_is_drawn_once(leaf):
+    def call(x):
+        return F.fractional_max_pool2d(x, 2, output_size=3)
+
+    compiled = tenon.compile(call, fullgraph=True)
+    for run in (call, compiled, compiled):
+        x = leaf(1, 2, 8, 8)
+        torch.manual_seed(3)
+        y = run(x)
+        y.square().sum().backward()
+        if run is call:
+            want = y, x.grad, torch.get_rng_state()
+        torch.testing.assert_close((y, x.grad, torch.get_rng_state()), want)
+
+
+def test_threads(leaf):
+    compiled = tenon.compile(lambda x: torch.linalg.svdvals(x.sin()).sum(), fullgraph=True)
+    compiled(leaf(4, 4))
+    found = {}
+
+    def train(seed):
+        x = leaf(4, 4, seed=seed)
+        for _ in range(20):
+            compiled(x).backward()
+        found[seed] = x.grad / 20
+
+    threads = [threading.Thread(target=train, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed in range(4):
+        x = leaf(4, 4, seed=seed)
+        torch.testing.assert_close(found[seed], torch.autograd.grad(torch.linalg.svdvals(x.sin()).sum(), x)[0])
+
+
+def test_sizes_that_vary(leaf):
+    def function(x):
+        return torch.special.i0e(x * 2).sum(0)
+
+    compiled = tenon.compile(function, fullgraph=True, dynamic=True)
+    for size in (3, 4, 5, 6):
+        x, twin = leaf(size, 2), leaf(size, 2)
+        (g,), (w,) = torch.autograd.grad(compiled(x).sum(), x), torch.autograd.grad(function(twin).sum(), twin)
+        torch.testing.assert_close(g, w)
+    assert tenon.stats()["graphs"] == 1
+
+
+def test_gradients_of_gradients_in_a_whole_step():
     def slope(x):
         (g,) = torch.autograd.grad(torch.logdet(positive(x)), x, create_graph=True)
         return torch.autograd.grad(g.square().sum(), x)[0]

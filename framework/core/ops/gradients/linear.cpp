@@ -6,6 +6,7 @@
 
 #include "core/ops/build/expand.h"
 #include "core/ops/catalog.h"
+#include "core/ops/gradients/own_gradients.h"
 #include "core/ops/op.h"
 #include "core/ops/view.h"
 
@@ -73,6 +74,7 @@ class Linearity {
     if (is_view(graph_, id) || is_among(op, kMoves) || op == "div" || (op == "pad" && is_padded_with_zeros(node))) return all_apart(operands.subspan(1));
     if (is_among(op, kProducts)) return std::ranges::count_if(operands, [&](ValueId v) { return kind(v) == Kind::linear; }) == 1;
     if (op == "add" || op == "sub" || op == "cat" || op == "stack" || op == "slice_scatter" || op == "select_scatter") return all_linear(operands);
+    if (is_gradient_call(node)) return true;
     if (op == "where") return kind(operands[0]) == Kind::apart && all_linear(operands.subspan(1));
     if (op == "index_put") return all_linear(operands.first(2)) && all_apart(operands.subspan(2));
     if (op == "scatter" || op == "index_add" || op == "index_copy") return is_linear(operands[0]) && kind(operands[1]) == Kind::apart && is_linear(operands[2]) && adds_or_writes(node);

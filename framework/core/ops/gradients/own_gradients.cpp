@@ -48,9 +48,10 @@ void copy_behind(ir::Graph& graph, std::span<const ValueId> ends, std::unordered
   }
 }
 
-ValueId zeros(NodeBuilder& builder, const ir::Type& type) {
+/// The tangent of a result that has no gradient.
+ValueId absent_tangent(NodeBuilder& builder, const ir::Type& type, OwnGradientParts::Absent absent) {
   builder.on(type.device);
-  return builder.full(0.0, type.dtype, type.shape);
+  return builder.full(0.0, type.dtype, absent == OwnGradientParts::Absent::left_out ? ir::Shape{ir::Dim(0)} : type.shape);
 }
 
 /// Erases nodes that nothing reads among those that compute the given values. How many.
@@ -81,7 +82,10 @@ std::size_t erase_unread(ir::Graph& graph, std::vector<ValueId> values, std::spa
 OwnGradientParts::Absent absent_of(const ir::Attributes& attributes) {
   const auto found = std::ranges::find(attributes, std::string_view("absent"), [](const ir::NamedAttribute& a) { return std::string_view(a.name); });
   const auto* text = found == attributes.end() ? nullptr : std::get_if<std::string>(&found->value);
-  return !text || (*text != "zeros" && *text != "none") ? OwnGradientParts::Absent::unknown : *text == "zeros" ? OwnGradientParts::Absent::zeros : OwnGradientParts::Absent::none;
+  using Absent = OwnGradientParts::Absent;
+  for (const auto& [name, absent] : {std::pair<std::string_view, Absent>{"zeros", Absent::zeros}, {"none", Absent::none}, {"left_out", Absent::left_out}})
+    if (text && *text == name) return absent;
+  return Absent::unknown;
 }
 
 }  // namespace
@@ -122,7 +126,7 @@ std::vector<ValueId> own_gradients(NodeBuilder& builder, const OwnGradientParts&
   std::unordered_map<ValueId, ValueId> values;
   for (ValueId v : parts.read) values[behind(v)] = behind(v);
   for (std::size_t k = 0; k < parts.results.size(); ++k) {
-    values[parts.tangents[k]] = given[k] ? given[k] : zeros(builder, graph.type(results[k]));
+    values[parts.tangents[k]] = given[k] ? given[k] : absent_tangent(builder, graph.type(results[k]), parts.absent);
     if (again) values[parts.results[k]] = results[k];  // what is computed from a result is differentiated through it
   }
   std::vector<ValueId> ends;

@@ -19,8 +19,9 @@ struct OwnGradientParts {
   std::span<const ir::ValueId> tangents;   // by result
   std::span<const ir::ValueId> gradients;  // by input, behind `detach`
   bool again = false;                      // these can be differentiated
-  enum class Absent : std::uint8_t { zeros, none, unknown };
-  Absent absent = Absent::unknown;         // what they are where none of the results has a gradient: made from zeros, or none
+  enum class Absent : std::uint8_t { zeros, none, left_out, unknown };
+  Absent absent = Absent::unknown;         // what they are where none of the results has a gradient: made from zeros, or none. left_out: none, and where
+                                           // only some have one, the tangents of the others are empty vectors
 
   /// Nothing where there are not as many operands as the attributes say.
   static std::optional<OwnGradientParts> of(std::span<const ir::ValueId> operands, const ir::Attributes& attributes);
@@ -28,6 +29,12 @@ struct OwnGradientParts {
 };
 
 inline bool is_own_gradient(const ir::Node& node) { return node.op == "own_gradient"; }
+
+/// Whether a node is a call that computes gradients, of a library that alone knows them: no part of what these are gradients of, and linear in tangents.
+inline bool is_gradient_call(const ir::Node& node) {
+  const ir::Attribute* linear = node.attribute("linear");
+  return linear && std::get<bool>(*linear);
+}
 
 /// Appends the gradients of the inputs by those of the results, which may be no value: one an operand of the node, no value for operands that have none.
 /// `again`: gradients that can be differentiated. Throws (unsupported) where the node does not say these.

@@ -91,7 +91,10 @@ constexpr FunctionRule kTrackFunction = {.handler = track_function};
 constexpr FunctionRule kFunctionsMayLeave = {.handler = functions_may_leave};
 constexpr FunctionRule kTrackLeaving = {.handler = track_leaving};
 constexpr FunctionRule kRegisterHook = {.handler = register_hook};
-constexpr FunctionRule kDifferentiableResults = {.handler = differentiable_results};
+constexpr FunctionRule kOutlookOn = {.handler = outlook_on};
+constexpr FunctionRule kKeepNextRun = {.handler = keep_next_run};
+constexpr FunctionRule kKeptRun = {.handler = kept_run};
+constexpr FunctionRule kGradientCall = {.handler = gradient_call};
 constexpr FunctionRule kApplyOnTensors = {.handler = apply_on_tensors};
 constexpr FunctionRule kTrackHooks = {.handler = track_hooks};
 constexpr FunctionRule kEvaluateRegion = {.handler = evaluate_region};
@@ -186,7 +189,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 61> kNamed = {{
+constexpr std::array<Named, 64> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -203,7 +206,10 @@ constexpr std::array<Named, 61> kNamed = {{
     {"torch.autograd.function", "FunctionMeta.__init__", &kNumbersClass},
     {"torch.autograd.graph", "_engine_run_backward", &kRunBackward},
     {"tenon._torch_in_python", "walk", &kWalkBack},
-    {"tenon._torch_gradients", "differentiable_results", &kDifferentiableResults},
+    {"tenon._torch_gradients", "outlook_on", &kOutlookOn},
+    {"tenon._torch_gradients", "keep_next_run", &kKeepNextRun},
+    {"tenon._torch_gradients", "kept_run", &kKeptRun},
+    {"tenon._torch_gradients", "gradient_call", &kGradientCall},
     {"tenon._hooks", "track_function", &kTrackFunction},
     {"tenon._hooks", "functions_may_leave", &kFunctionsMayLeave},
     {"tenon._hooks", "track_leaving", &kTrackLeaving},

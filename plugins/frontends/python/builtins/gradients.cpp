@@ -119,19 +119,45 @@ std::optional<Ref> register_hook(Evaluator& evaluator, Arguments arguments) {
   return call_in_python(evaluator, "register_hook", std::move(arguments), "a hook is put on a tensor that was there before the call", "tenon._hooks");
 }
 
-std::optional<Ref> differentiable_results(Evaluator& evaluator, Arguments arguments) {
+namespace {
+
+/// Arguments as the recorder sees them.
+Ref seen(Evaluator& evaluator, PyObject* arguments) {
+  evaluator.heap().expose(arguments);
+  return evaluator.heap().substitute(arguments);
+}
+
+}  // namespace
+
+std::optional<Ref> outlook_on(Evaluator& evaluator, Arguments arguments) {
   std::vector<Ref> held;
   const std::vector<PyObject*> items = items_of(evaluator, arguments[1], held);
   Ref args = checked(PyTuple_New(static_cast<Py_ssize_t>(items.size())));
   for (std::size_t at = 0; at < items.size(); ++at) PyTuple_SET_ITEM(args.get(), static_cast<Py_ssize_t>(at), Py_NewRef(items[at]));
-  Heap& heap = evaluator.heap();
-  heap.expose(args.get());
-  const Ref seen = heap.substitute(args.get()), named = heap.substitute(arguments[2]);
-  const auto found = evaluator.recorder().differentiable_results(arguments[0], seen.get(), named.get());
+  Ref found = evaluator.recorder().outlook_on(arguments[0], seen(evaluator, args.get()).get(), seen(evaluator, arguments[2]).get());
   if (!found) return Ref::borrow(Py_None);
-  Ref flags = checked(PyTuple_New(static_cast<Py_ssize_t>(found->size())));
-  for (std::size_t at = 0; at < found->size(); ++at) PyTuple_SET_ITEM(flags.get(), static_cast<Py_ssize_t>(at), Py_NewRef((*found)[at] ? Py_True : Py_False));
-  return heap.born(flags);
+  for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(found.get()); ++at) evaluator.heap().born(Ref::borrow(PyTuple_GET_ITEM(found.get(), at)));
+  return evaluator.heap().born(found);
+}
+
+std::optional<Ref> keep_next_run(Evaluator& evaluator, Arguments arguments) {
+  Ref keeper = checked(PyObject_GetAttrString(checked(imported("tenon._kept_runs")).get(), "Keeper"));
+  evaluator.recorder().keep_next_run(checked(PyObject_CallFunctionObjArgs(keeper.get(), arguments[0], arguments[1], arguments[2], nullptr)));
+  return Ref::borrow(Py_None);
+}
+
+std::optional<Ref> kept_run(Evaluator& evaluator, Arguments) { return evaluator.heap().adopt(evaluator.recorder().kept_run()); }
+
+std::optional<Ref> gradient_call(Evaluator& evaluator, Arguments arguments) {
+  std::vector<Ref> held;
+  const std::vector<PyObject*> of = items_of(evaluator, arguments[2], held);
+  evaluator.mark_position();
+  Ref gradients = checked(PyList_New(0));
+  for (const Ref& gradient : evaluator.recorder().gradients_by(arguments[0], seen(evaluator, arguments[1]).get(), of, arguments[3] == Py_True)) {
+    evaluator.heap().adopt(gradient);
+    checked(PyList_Append(gradients.get(), gradient.get()));
+  }
+  return evaluator.heap().born(gradients);
 }
 
 std::optional<Ref> apply_on_tensors(Evaluator& evaluator, Arguments arguments) {

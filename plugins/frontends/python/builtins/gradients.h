@@ -22,8 +22,11 @@ std::optional<Ref> track_function(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> functions_may_leave(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> track_leaving(Evaluator& evaluator, Arguments arguments);
 
-/// tenon._torch_gradients.differentiable_results.
-std::optional<Ref> differentiable_results(Evaluator& evaluator, Arguments arguments);
+/// tenon._torch_gradients.outlook_on, keep_next_run, kept_run and gradient_call.
+std::optional<Ref> outlook_on(Evaluator& evaluator, Arguments arguments);
+std::optional<Ref> keep_next_run(Evaluator& evaluator, Arguments arguments);
+std::optional<Ref> kept_run(Evaluator& evaluator, Arguments arguments);
+std::optional<Ref> gradient_call(Evaluator& evaluator, Arguments arguments);
 /// torch.utils.hooks.BackwardHook._apply_on_tensors: what is before and behind a module with backward hooks.
 std::optional<Ref> apply_on_tensors(Evaluator& evaluator, Arguments arguments);
 /// torch.Tensor.register_hook, and tenon._hooks.track_hooks.

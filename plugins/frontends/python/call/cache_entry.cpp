@@ -137,6 +137,7 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   program_ = std::move(*program);
   if (captured_.gradients) backward_ = SegmentBackward::of(captured_, settings, name);
   spent_results_ = has_spent_results(captured_);
+  runs_of_torch_ = RunsOfGraph::of(captured_);
   if (!program_.callable()) find_dropped_gradients(), find_postponed_outputs();
   plain_ = is_plain();
   return true;
@@ -385,6 +386,7 @@ RunStatus CacheEntry::run_plain(Built& built) {
 bool CacheEntry::add_gradients_of(RunFrame& frame) {
   try {
     const GradMode mode(true, state_.grad_enabled());  // the program may have switched it on within the segment
+    for (std::uint32_t t : runs_of_torch_.tensors) Py_SETREF(frame.tensors[t], KeptRuns::owner(frame.tensors[t]).release());
     if (backward_) add_nodes(backward_, {frame.inputs, frame.tensors, frame.symbols, [&](std::uint32_t tensor) { make_view(frame, tensor); }});
     if (spent_results_) add_spent_nodes(captured_, {frame.inputs, frame.input_count}, frame.tensors);
     return true;
@@ -414,9 +416,11 @@ RunStatus CacheEntry::run_any(Built& built) {
   HeldObjects<8> kept(result_slots_.size());  // another thread may check the same guards while this one runs
   for (std::size_t i = 0; i < kept.size(); ++i) kept[i] = Py_NewRef(values[result_slots_[i]]);
   segment_.guards.let_go();
+  std::optional<KeptRuns> kept_runs;
   if (runs_) {
     Ref random_state;
     try {
+      kept_runs.emplace(runs_of_torch_);
       if (captured_.takes_random_numbers) random_state = captured_.draws_by_calls ? generator_state() : generator_state_of_cards();
     } catch (const PythonError&) {
       return RunStatus::raised;

@@ -13,6 +13,7 @@
 #include "python/compat/real_frame.h"
 #include "python/graph/captured_graph.h"
 #include "python/graph/error_alarms.h"
+#include "python/graph/kept_runs.h"
 #include "python/library/torch_state.h"
 
 namespace tenon::python {
@@ -124,6 +125,7 @@ class CacheEntry {
   CapturedGraph captured_;
   Program program_;
   bool spent_results_ = false;                 // has_spent_results
+  RunsOfGraph runs_of_torch_;
   std::shared_ptr<SegmentBackward> backward_;  // null where no result requires grad
   WrittenInputs written_inputs_;
   std::vector<std::uint32_t> input_slots_;   // by graph input: where its object is among the guards' values; 0 for floats of the tape

@@ -217,7 +217,9 @@ PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     inputs.insert(inputs.end(), given.kept_tensors.begin(), given.kept_tensors.end());
     SegmentBackward::Again& again = state.backward->again(state.node, given.histories, inputs);
     if (!again.function) return Ref::steal(gradients(self, args, count));
-    const std::vector<Ref> made = run_function(*again.function, inputs, state.symbols);
+    const KeptRuns kept_runs(again.runs);
+    std::vector<Ref> made = run_function(*again.function, inputs, state.symbols);
+    for (std::uint32_t t : again.runs.tensors) made[t] = KeptRuns::owner(made[t].get());
     for (const Ref& tensor : made) tensors.push_back(tensor.get());
     const std::size_t count_of_gradients = node.whole.captured->tensors.size();
     for (std::size_t k = 0; k < given.kept_tensors.size(); ++k) tensors[count_of_gradients + k] = given.kept_tensors[k];

@@ -321,6 +321,13 @@ struct CallSources {
   }
 };
 
+/// The number of a run in a tensor that keeps the run.
+TorchRef owner_of_run(const TorchRef& tensor) {
+  std::int64_t number = 0;
+  std::memcpy(&number, layout::data(tensor.get(), sizeof number), sizeof number);
+  return TorchRef::borrow(layout::impl(KeptRuns::owner(checked(PyLong_FromLongLong(number)).get()).get()));
+}
+
 /// Of a run of the gradients of a node.
 struct AgainSources {
   const SegmentBody& body;
@@ -390,7 +397,10 @@ std::vector<TorchRef> SegmentBody::gradients_with_history(const NodeRun& run, st
   for (std::size_t k = 0; k < kept_inputs.size(); ++k) data[kept_inputs[k]] = kept_data(k);
   for (std::size_t k = 0; k < tangents.size(); ++k) data[inputs + k] = data_of_tangent(tangents[k], k);
   for (std::size_t k = kept_inputs.size(); k < kept.size(); ++k) data[inputs + tangents.size() + k - kept_inputs.size()] = kept_data(k);
+  std::optional<KeptRuns> kept_runs;
+  if (again->runs.any) with_python([&] { kept_runs.emplace(again->runs); });
   std::vector<TorchRef> made = run_function(function, data.data());
+  for (std::uint32_t t : again->runs.tensors) made[t] = with_python([&] { return owner_of_run(made[t]); });
   add_nodes_from(again->backward, AgainSources{*this, run, tangents, *again, made}, symbols);
   made.resize(made_node.whole.captured->tensors.size());  // behind the gradients is what is kept
   for (std::size_t e = 0; e < made.size(); ++e)

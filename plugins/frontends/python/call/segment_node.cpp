@@ -97,8 +97,9 @@ SegmentBackward::Again* SegmentBackward::known_again(std::size_t node, const std
 SegmentBackward::Again& SegmentBackward::again(std::size_t node, const std::vector<TangentHistory>& given, std::span<PyObject* const> examples) {
   if (Again* again = known_again(node, given)) return *again;
   const std::shared_ptr<CapturedGraph> captured = gradients_with_gradients(segment_, this->node(node), given);
-  std::unique_ptr<Again> made(new Again{given, {}, {}});
+  std::unique_ptr<Again> made(new Again{given, {}, {}, {}});
   if (captured) {
+    made->runs = RunsOfGraph::of(*captured);
     made->function.emplace(captured, settings_, name_).compile(examples);
     made->backward = of(*captured, settings_, name_);
   }

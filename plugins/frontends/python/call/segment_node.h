@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "python/call/graph_function.h"
+#include "python/graph/kept_runs.h"
 #include "python/library/torch_node.h"
 
 namespace tenon::python {
@@ -51,6 +52,7 @@ class SegmentBackward {
   struct Again {
     std::vector<TangentHistory> given;   // by result of the node
     std::optional<GraphFunction> function;  // none where its gradients depend on nothing that requires grad
+    RunsOfGraph runs;
     std::shared_ptr<SegmentBackward> backward;
   };
   Again* known_again(std::size_t node, const std::vector<TangentHistory>& given);

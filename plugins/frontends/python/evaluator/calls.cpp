@@ -161,19 +161,31 @@ std::optional<Ref> Calls::record_differentiable(PyObject* callable, const Argume
   Ref function = recorder_.differentiable(callable, arguments.values);
   if (function)
     if (Ref result = core_.call_now(function.get(), arguments); !result.is(Py_NotImplemented)) return result;
-  Ref by_library = recorder_.differentiable_by_library(callable, arguments.values);
-  if (by_library) {
-    Arguments given = arguments;
-    given.values.insert(given.values.begin(), Ref::borrow(callable));
-    if (Ref result = core_.call_now(by_library.get(), std::move(given)); !result.is(Py_NotImplemented)) return result;
-  }
-  if (!function && !by_library) return std::nullopt;
+  Ref by_library = record_by_library(callable, arguments, false);
+  if (by_library) return by_library;
+  if (!function) return std::nullopt;
   return call_recorder(callable, arguments);
+}
+
+/// Empty where the library is not to differentiate the call.
+Ref Calls::record_by_library(PyObject* callable, const Arguments& arguments, bool tried) {
+  Ref by_library = recorder_.differentiable_by_library(callable, arguments.values, tried);
+  if (!by_library) return {};
+  Arguments given = arguments;
+  given.values.insert(given.values.begin(), Ref::borrow(callable));
+  Ref result = core_.call_now(by_library.get(), std::move(given));
+  return result.is(Py_NotImplemented) ? Ref() : std::move(result);
 }
 
 Ref Calls::record(PyObject* callable, const Arguments& arguments) {
   if (std::optional<Ref> result = record_differentiable(callable, arguments)) return std::move(*result);
-  return call_recorder(callable, arguments);
+  try {
+    return call_recorder(callable, arguments);
+  } catch (const GradientNeeded& needed) {
+    Ref result = record_by_library(callable, arguments, true);
+    if (!result) throw;
+    return result;
+  }
 }
 
 /// Whether a frame holds the object, which then lives.

@@ -42,6 +42,7 @@ class Calls {
 
  private:
   void require_no_method_of_name(PyObject* callable, PyObject* value);
+  Ref record_by_library(PyObject* callable, const Arguments& arguments, bool tried);
   bool is_held(PyObject* object) const;
   /// A method, and the types and names of what it is given: whether the library's parser takes a call depends on these alone.
   using Signature = std::vector<PyObject*>;

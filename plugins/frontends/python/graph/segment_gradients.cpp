@@ -347,6 +347,7 @@ std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& cap
   const SegmentGradients& gradients = *captured.gradients;
   auto made = std::make_shared<CapturedGraph>();
   made->numbers = captured.numbers;
+  made->opaque_calls = captured.opaque_calls;
   std::vector<ir::ValueId> outer;
   std::vector<bool> are_there;
   const auto inputs = static_cast<std::ptrdiff_t>(gradients.forward.inputs().size());  // behind them may be what was kept

@@ -132,10 +132,19 @@ class Recorder {
   /// program has registered for an operator of its own), or kernels where the recorded call has none; else empty. It gives NotImplemented for a call that it leaves to the recorder.
   virtual Ref differentiable(PyObject*, std::span<const Ref>) { return {}; }
   /// The Python function to which a call that only the library differentiates is given, with the callable as its first argument; else empty. It gives
-  /// NotImplemented like that one.
-  virtual Ref differentiable_by_library(PyObject*, std::span<const Ref>) { return {}; }
-  /// Of what such a call gives (tuples of tensors in their order), which the library would differentiate; none where it cannot say.
-  virtual std::optional<std::vector<bool>> differentiable_results(PyObject*, PyObject*, PyObject*) { return std::nullopt; }
+  /// NotImplemented like that one. `tried`: the call was to be recorded, which has thrown GradientNeeded.
+  virtual Ref differentiable_by_library(PyObject*, std::span<const Ref>, bool tried) {
+    (void)tried;
+    return {};
+  }
+  /// What the library keeps of such a call for its gradients, as tenon._kept_runs.outlook has it; empty where it cannot say.
+  virtual Ref outlook_on(PyObject*, PyObject*, PyObject*) { return {}; }
+  /// The next call is made by `keeper` (tenon._kept_runs.Keeper) wherever the graph makes it. Gives, when it is recorded, what stands for the number of
+  /// its run. Throws GraphBreak where it is no call that the library makes.
+  virtual void keep_next_run(Ref) {}
+  virtual Ref kept_run() { throw GraphBreak("a call is to be kept for its gradients"); }
+  /// Records a call of a function that gives the gradients of tensors, one each. `keeps`: and behind them the number of a run for their own gradients.
+  virtual std::vector<Ref> gradients_by(PyObject*, PyObject*, std::span<PyObject* const>, bool keeps) { (void)keeps; throw GraphBreak("gradients are computed by a call"); }
 
   /// How a function makes views that are pieces of its first argument.
   enum class Pieces : std::uint8_t {

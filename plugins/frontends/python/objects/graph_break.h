@@ -56,6 +56,12 @@ class UnhandledException : public GraphBreak {
   using GraphBreak::GraphBreak;
 };
 
+/// Ends the capture because a call is recorded of which only the library knows the gradient. Nothing has been recorded of it yet.
+class GradientNeeded : public GraphBreak {
+ public:
+  using GraphBreak::GraphBreak;
+};
+
 /// Says that a Python exception is set. Thrown where the evaluator wants to unwind to the instruction that failed.
 class PythonError : public std::exception {
  public:

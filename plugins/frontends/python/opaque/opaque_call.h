@@ -77,6 +77,7 @@ class OpaqueCall {
   std::vector<OpaqueResult> results;  // by result: the tensors that the function gives, then those that it writes
   std::vector<std::uint32_t> written; // places of the operands that the function declares to write, besides what it gives
   ErrorHandling handling;             // of floating-point errors, by NumPy's functions
+  bool keeps_run = false;  // it gives the number of its run, too (package/tenon/_kept_runs.py)
   /// The function is not the library's own: it may keep its arguments, and gets copies of its own.
   bool may_keep_arguments = false;
 

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/ops/catalog.h"
+#include "core/ops/gradients/own_gradients.h"
 #include "core/ops/op.h"
 #include "python/objects/graph_break.h"
 
@@ -65,7 +66,8 @@ void RecordedFunctions::require_followed(const Applied& applied) const {
   for (ir::NodeId id : graph_.nodes().subspan(applied.first_node)) {
     const ir::Node& node = graph_.node(id);
     const ops::Op* op = ops::find_op(node.op);
-    if (!op || op->traits.random || op->traits.opaque || op->traits.control) throw GraphBreak(fmt::format("the backward of a torch.autograd.Function calls {}", node.op));
+    if (!op || op->traits.random || (op->traits.opaque && !ops::is_gradient_call(node)) || op->traits.control) throw GraphBreak(fmt::format("the backward of a torch.autograd.Function calls {}", node.op));
+    if (ops::is_own_gradient(node)) continue;  // it says where gradients go, and reads nothing
     for (ir::ValueId v : node.operands)
       if (graph_.value(v).kind == ir::ValueKind::input && !kept.contains(v.value) && stand_ins_[inputs_.stand_ins()[graph_.value(v).index]].kind == TensorKind::torch)
         throw GraphBreak("the backward of a torch.autograd.Function reads a tensor that its forward has not saved");

@@ -193,18 +193,18 @@ Ref TensorRecorder::differentiable(PyObject* callable, std::span<const Ref> argu
   return checked(PyObject_GetAttrString(checked(imported("tenon._differentiable")).get(), std::string(function.last_word()).c_str()));
 }
 
-Ref TensorRecorder::differentiable_by_library(PyObject* callable, std::span<const Ref> arguments) {
+Ref TensorRecorder::differentiable_by_library(PyObject* callable, std::span<const Ref> arguments, bool tried) {
   const ForeignFunction& function = foreign_function(callable);
-  const bool in_c = PyCFunction_Check(callable) || Py_TYPE(callable) == &PyMethodDescr_Type;
-  if (function.kind != CallClass::missing || function.flavour != ops::Flavour::torch || !in_c || function.operator_object || function.writes || function.reshapes) return {};
+  const bool in_c = PyCFunction_Check(callable) || Py_TYPE(callable) == &PyMethodDescr_Type || function.operator_object;
+  if ((!tried && function.kind != CallClass::missing) || function.flavour != ops::Flavour::torch || !in_c || function.writes || function.reshapes) return {};
   if (core_.in_branch() || torch_state().value_or(core_.state).autocast() || !tracks_reals(arguments)) return {};
   const Purity& purity = purity_of(callable, function);
-  if (!purity.known || purity.writes || purity.writes_several || purity.undeclared || purity.random || purity.foreign) return {};
+  if (!purity.known || purity.writes || purity.writes_several || purity.undeclared || (purity.random && !tried)) return {};
   return checked(PyObject_GetAttrString(checked(imported("tenon._torch_gradients")).get(), "call"));
 }
 
-std::optional<std::vector<bool>> TensorRecorder::differentiable_results(PyObject* callable, PyObject* args, PyObject* kwargs) {
-  return OpaqueTwins(core_, known_).with_gradient(callable, foreign_function(callable), core_.stand_ins.among(args, kwargs), args, kwargs);
+Ref TensorRecorder::outlook_on(PyObject* callable, PyObject* args, PyObject* kwargs) {
+  return OpaqueTwins(core_, known_).outlook(callable, foreign_function(callable), core_.stand_ins.among(args, kwargs), args, kwargs);
 }
 
 Recorder::Pieces TensorRecorder::pieces_of(PyObject* callable) {

@@ -54,8 +54,13 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool operates_on_any(PyObject* stand_in) const override { return Py_TYPE(stand_in) == array_stand_in_type(); }
   PyObject* written_in_python(PyObject* callable) override;
   Ref differentiable(PyObject* callable, std::span<const Ref> arguments) override;
-  Ref differentiable_by_library(PyObject* callable, std::span<const Ref> arguments) override;
-  std::optional<std::vector<bool>> differentiable_results(PyObject* callable, PyObject* args, PyObject* kwargs) override;
+  Ref differentiable_by_library(PyObject* callable, std::span<const Ref> arguments, bool tried) override;
+  Ref outlook_on(PyObject* callable, PyObject* args, PyObject* kwargs) override;
+  void keep_next_run(Ref keeper) override { opaque_.keep_next_run(std::move(keeper)); }
+  Ref kept_run() override { return opaque_.kept_run(); }
+  std::vector<Ref> gradients_by(PyObject* function, PyObject* args, std::span<PyObject* const> of, bool keeps) override {
+    return opaque_.record_gradients(function, args, core_.stand_ins.require(of), keeps);
+  }
   Pieces pieces_of(PyObject* callable) override;
 
   // inputs

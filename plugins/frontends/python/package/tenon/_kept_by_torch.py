@@ -64,21 +64,24 @@ def _kind_of(value: Any, kinds: dict[int, int]) -> Hashable:
 
 def _asked_anew(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[torch.Tensor], written: Sequence[torch.Tensor],
                 results_written: Sequence[int]) -> bool | None:
-    of_host = _Zeros()
+    of_host = Zeros()
     again = (of_host.instead(args), of_host.instead(kwargs), [of_host.instead(t) for t in written])
     answer = None if getattr(function, "__name__", "") in _BY_DEVICE else _asked(function, args, kwargs, leaves, written, results_written)
-    if answer is not None or of_host.elements > _MOST_ELEMENTS:
+    if answer is not None or of_host.are_too_many():
         return answer
     return _asked(function, again[0], again[1], of_host.leaves, again[2], results_written)
 
 
-class _Zeros:
+class Zeros:
     """Tensors of the host in the places of those of the meta device."""
 
     def __init__(self) -> None:
         self.made: dict[int, torch.Tensor] = {}
         self.leaves: list[torch.Tensor] = []
         self.elements = 0
+
+    def are_too_many(self) -> bool:
+        return self.elements > _MOST_ELEMENTS
 
     def instead(self, argument: Any) -> Any:
         import torch

@@ -1,4 +1,4 @@
-"""Calls of which only torch knows the gradient, in a graph: the call is made without history, and where a walk comes to it torch makes it once more.
+"""Calls of which only torch knows the gradient, in a graph: torch makes the call with its own history, which is asked where gradients are computed.
 
 A capture follows ``call``; ``NotImplemented`` is for calls that it leaves to the recorder.
 """
@@ -8,20 +8,24 @@ from typing import Any
 
 import torch
 
-from tenon._hooks import track_function
+from tenon._hooks import functions_may_leave, track_function, track_leaving
+from tenon._kept_runs import gradients_again, gradients_of_run
 
 
 def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """The results of a function of torch, which may be differentiated once."""
+    """The results of a function of torch, with its gradients."""
     operands = _tensors_in([*args, *kwargs.values()], [])
     for tensor in operands:
         if not tensor.is_floating_point() and tensor.requires_grad:
             return NotImplemented
-    differentiable = differentiable_results(function, args, kwargs)
-    if differentiable is None or True not in differentiable:
+    outlook = outlook_on(function, args, kwargs)
+    if outlook is None or True not in outlook[2]:
         return NotImplemented
+    differentiable, kept, reached = outlook
     with torch.no_grad():
+        keep_next_run(function, tuple([tensor.requires_grad for tensor in operands]), kept)
         result = function(*args, **kwargs)
+        run = kept_run()
     results = list(result) if isinstance(result, (tuple, list)) else [result]
     if len(results) != len(differentiable):
         return NotImplemented
@@ -30,27 +34,58 @@ def call(function: Any, *args: Any, **kwargs: Any) -> Any:
             return NotImplemented
     inputs = [tensor for tensor in operands if tensor.requires_grad]
     outputs = [one for one, tracked in zip(results, differentiable) if tracked]
-    track_function(Called(function, args, kwargs, operands, differentiable), inputs, outputs, [*operands, *results])
+    saved = [(operands + results)[number] for number in kept]
+    _apply(Called(run, inputs, saved, differentiable, reached), inputs, outputs, saved, False)
     return result
+
+
+def _apply(called: Any, inputs: list, outputs: list, saved: list, once: bool) -> None:
+    if functions_may_leave():
+        track_leaving(called, inputs, outputs, saved, True, once, "left_out")
+    else:
+        track_function(called, inputs, outputs, saved)
 
 
 class Called:
     """Such a call, and how gradients flow through it."""
 
-    def __init__(self, function: Any, args: tuple, kwargs: dict, operands: list, differentiable: tuple) -> None:
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        self.wanted = [tensor.requires_grad for tensor in operands]
+    def __init__(self, run: Any, inputs: list, saved: list, differentiable: tuple, reached: tuple) -> None:
+        self.run = run
+        self.inputs = inputs
+        self.saved = saved
         self.differentiable = differentiable
+        self.reached = reached
+
+    def gradients(self, given: list, create_graph: bool) -> Any:
+        left = list(given)
+        of_results = [left.pop(0) if tracked else None for tracked in self.differentiable]
+        inputs = [tensor for tensor, reached in zip(self.inputs, self.reached) if reached]
+        args = (self.run, self.saved, of_results, self.reached)
+        if create_graph:
+            *found, again = gradient_call(gradients_again, args, inputs, True)
+            tangents = [gradient for gradient in given if gradient is not None]
+            reached = self.reached + tuple([tangent.requires_grad for tangent in tangents])
+            inputs = inputs + [tangent for tangent in tangents if tangent.requires_grad]
+            _apply(Again(again, inputs, self.saved, reached), inputs, found, self.saved, True)
+        else:
+            found = gradient_call(gradients_of_run, args, inputs, False)
+        found = list(found)
+        return [found.pop(0) if reached else None for reached in self.reached]
+
+
+class Again:
+    """The gradients of a call, and how gradients flow through them: to the operands of the call, and to the gradients that were given."""
+
+    def __init__(self, run: Any, inputs: list, saved: list, reached: tuple) -> None:
+        self.run = run
+        self.inputs = inputs
+        self.saved = saved
+        self.reached = reached
 
     def gradients(self, given: list, create_graph: bool) -> Any:
         if create_graph:
             return None
-        left = list(given)
-        of_results = [left.pop(0) if tracked else None for tracked in self.differentiable]
-        with torch.no_grad():
-            return list(gradients_by_torch(self.function, self.args, self.kwargs, self.wanted, of_results))
+        return gradient_call(gradients_of_run, (self.run, self.saved, given, self.reached), self.inputs, False)
 
 
 def _tensors_in(arguments: Any, found: list) -> list:
@@ -62,33 +97,33 @@ def _tensors_in(arguments: Any, found: list) -> list:
     return found
 
 
-def differentiable_results(function: Any, args: tuple, kwargs: dict) -> Any:
-    """Which of the results torch would differentiate; None where it cannot say.
+def outlook_on(function: Any, args: tuple, kwargs: dict) -> Any:
+    """What :func:`tenon._kept_runs.outlook` says of a call; None where it cannot.
 
     A capture answers that; nobody else calls it.
     """
     raise NotImplementedError
 
 
-def gradients_by_torch(function: Any, args: tuple, kwargs: dict, wanted: list, given: list) -> tuple:
-    """The gradients of a call by those of its tensors that are wanted. A graph makes this call as it is."""
-    leaves: list[torch.Tensor] = []
-    flags = iter(wanted)
+def keep_next_run(function: Any, wanted: tuple, kept: tuple) -> None:
+    """Has a :class:`tenon._kept_runs.Keeper` make the next call in the graph.
 
-    def fresh(argument: Any) -> Any:
-        if isinstance(argument, torch.Tensor):
-            argument = argument.detach()
-            if next(flags):
-                leaves.append(argument.requires_grad_())
-            return argument
-        return type(argument)([fresh(item) for item in argument]) if isinstance(argument, (tuple, list)) else argument
-
-    with torch.enable_grad():
-        result = function(*[fresh(a) for a in args], **{name: fresh(a) for name, a in kwargs.items()})
-        results = result if isinstance(result, (tuple, list)) else (result,)
-        pairs = [(r, g) for r, g in zip(results, given) if g is not None and r.requires_grad]
-        found = torch.autograd.grad([r for r, _ in pairs], leaves, [g for _, g in pairs], allow_unused=True)
-    return tuple([torch.zeros_like(leaf) if g is None else g for leaf, g in zip(leaves, found)])
+    A capture notes that; nobody else calls it.
+    """
+    raise NotImplementedError
 
 
-gradients_by_torch._tenon_in_graph = True  # type: ignore[attr-defined]  # the recorder looks for it
+def kept_run() -> torch.Tensor:
+    """The number of the run of that call.
+
+    A capture answers that; nobody else calls it.
+    """
+    raise NotImplementedError
+
+
+def gradient_call(function: Any, args: tuple, of: list, keeps: bool) -> Any:
+    """The gradients of some tensors, which a call of a function gives; `keeps`: and the number of its run.
+
+    A capture records that; nobody else calls it.
+    """
+    raise NotImplementedError

@@ -34,6 +34,13 @@ bool has_slope_of_zero(const ForeignFunction& function, PyObject* args, PyObject
   return !function.has(Trait::takes_probability) || (PyTuple_GET_SIZE(args) == 1 && !(kwargs && PyDict_GetItemString(kwargs, "p")));
 }
 
+/// The number of a run, behind what a call gives.
+void add_run(OpaqueCall& call, std::vector<ir::Type>& types) {
+  types.push_back(ir::Type::tensor(DType::i64, {}));
+  call.results.push_back({TensorKind::torch, DType::i64, {}, {}});
+  call.keeps_run = true;
+}
+
 }  // namespace
 
 /// A number that varies, as an operand of an opaque call; none for other objects.
@@ -66,7 +73,58 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
   return record(callable, function, args, kwargs, use);
 }
 
+Ref OpaqueCalls::kept_run() {
+  if (std::exchange(keeper_, {}) || !run_) throw GraphBreak("a call has a gradient that torch alone knows");
+  return wrap_run(*std::exchange(run_, {}));
+}
+
+Ref OpaqueCalls::wrap_run(ir::ValueId run) {
+  TensorSpec spec;
+  spec.dtype = DType::i64;
+  spec.type = reinterpret_cast<PyTypeObject*>(known_torch_library()->tensor.get());
+  return core_.stand_ins[core_.add_fresh(TensorKind::torch, run, spec)].object;
+}
+
+std::vector<Ref> OpaqueCalls::record_gradients(PyObject* function, PyObject* args, std::span<const Index> of, bool keeps) {
+  std::vector<ir::ValueId> values;
+  const auto place_of = [&](PyObject* object) -> std::optional<std::uint32_t> {
+    const auto index = core_.stand_ins.find(object);
+    if (!index) return std::nullopt;
+    values.push_back(core_.present.of(*index));
+    return static_cast<std::uint32_t>(values.size() - 1);
+  };
+  const Ref no_keywords = checked(PyDict_New());
+  ArgumentTemplate positional(args, place_of), named(no_keywords.get(), place_of);
+  auto call = OpaqueCall::make("torch.autograd.grad", Ref::borrow(function), std::move(positional), std::move(named));
+  call->operands.assign(values.size(), TensorKind::torch);
+  call->orders.resize(values.size());
+  std::vector<ir::Type> types;
+  for (Index index : of) {
+    const ir::Type type = core_.graph.type(core_.present.of(index));
+    types.push_back(ir::Type::tensor(type.dtype, type.shape, type.device));
+    call->results.push_back({TensorKind::torch, type.dtype, core_.stand_ins[index].shape, {}});
+  }
+  if (keeps) add_run(*call, types);
+  const std::string target = call->target();
+  std::vector<Ref> gradients;
+  for (ir::ValueId value : add_call(target, std::move(call), std::move(values), std::move(types), false, true)) {
+    if (gradients.size() == of.size()) {
+      gradients.push_back(wrap_run(value));
+      break;
+    }
+    const StandIn& tensor = core_.stand_ins[of[gradients.size()]];
+    TensorSpec spec;
+    spec.dtype = tensor.dtype;
+    spec.type = reinterpret_cast<PyTypeObject*>(known_torch_library()->tensor.get());
+    spec.shape = tensor.shape;
+    spec.strides = row_major(spec.shape);
+    gradients.push_back(core_.stand_ins[core_.add_fresh(TensorKind::torch, value, spec)].object);
+  }
+  return gradients;
+}
+
 Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, OpaqueUse& use) {
+  use.keeper = std::exchange(keeper_, {});
   const std::vector<Index> operands = core_.stand_ins.among(args, kwargs);
   const bool no_slope = use.random && !use.written && has_slope_of_zero(function, args, kwargs);
   if (history_.tracking() && !no_slope) {
@@ -74,7 +132,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
     const std::optional<bool> has = may_have ? true : twins_.have_gradient(callable, function, operands, args, kwargs);
     const std::string reason = fmt::format("{} has a gradient that torch alone knows", function.name);
     if (!has) throw NumberNeeded(reason);  // a size that a tensor gives, for one
-    if (*has) throw GraphBreak(reason);
+    if (*has) throw GradientNeeded(reason);
   }
   for (Index index : operands)
     if ((core_.stand_ins[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
@@ -129,7 +187,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
     twins_.require_written(twins.back().get(), function, index);
   }
 
-  auto call = OpaqueCall::make(function.name, Ref::borrow(callable), std::move(positional), std::move(keywords));
+  auto call = OpaqueCall::make(function.name, use.keeper ? use.keeper : Ref::borrow(callable), std::move(positional), std::move(keywords));
   call->operands = std::move(kinds);
   call->orders = std::move(orders);
   call->numbers = std::move(numbers);
@@ -155,8 +213,13 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
     call->results.push_back({spec.kind, spec.dtype, std::move(spec.shape), std::move(order)});
   }
   const std::vector<OpaqueResult> recorded = call->results;
+  if (use.keeper) add_run(*call, types);
   const std::size_t first_node = core_.graph.nodes().size();
   std::vector<ir::ValueId> results = add_node(function, std::move(call), std::move(values), std::move(types), use);
+  if (use.keeper) {
+    run_ = results.back();
+    results.pop_back();
+  }
   if (only_computes && function.flavour == ops::Flavour::torch && !results.empty()) results_.note_opaque(core_.graph.value(results.front()).node, callable, known_args.get(), known_kwargs.get());
   for (std::size_t i = 0; i < results.size(); ++i) results[i] = permuted(core_.builder, results[i], inverse(recorded[i].order));
   if (history_.tracking() && no_slope)
@@ -240,12 +303,14 @@ std::vector<ir::ValueId> OpaqueCalls::add_node(const ForeignFunction& function, 
 }
 
 std::vector<ir::ValueId> OpaqueCalls::add_call(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values,
-                                               std::vector<ir::Type> types, bool random) {
+                                               std::vector<ir::Type> types, bool random, bool linear) {
   if (random) {
     if (core_.random_token) values.push_back(*core_.random_token);
     types.push_back(ir::Type::token());
   }
-  const NodeId node = core_.graph.add_node("opaque", std::move(values), {{"handle", ir::Dim(call->handle())}, {"target", target}}, std::move(types));
+  ir::Attributes attributes{{"handle", ir::Dim(call->handle())}, {"target", target}};
+  if (linear) attributes.push_back({"linear", true});
+  const NodeId node = core_.graph.add_node("opaque", std::move(values), std::move(attributes), std::move(types));
   calls_.push_back(std::move(call));
   std::vector<ir::ValueId> results = core_.graph.node(node).results;
   if (random) {

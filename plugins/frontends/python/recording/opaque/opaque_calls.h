@@ -40,6 +40,11 @@ class OpaqueCalls {
   /// A function that gives a vector of as many elements as it finds.
   Ref record_found(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
 
+  /// As Recorder says.
+  void keep_next_run(Ref keeper) { keeper_ = std::move(keeper); }
+  Ref kept_run();
+  std::vector<Ref> record_gradients(PyObject* function, PyObject* args, std::span<const Index> of, bool keeps);
+
   /// The calls that nodes of the graph refer to.
   std::vector<std::shared_ptr<OpaqueCall>> take() { return std::move(calls_); }
 
@@ -50,8 +55,9 @@ class OpaqueCalls {
   std::vector<ir::ValueId> add_node(const ForeignFunction& function, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values, std::vector<ir::Type> types,
                                     OpaqueUse& use);
   std::vector<ir::ValueId> add_call(const std::string& target, std::shared_ptr<OpaqueCall> call, std::vector<ir::ValueId> values, std::vector<ir::Type> types,
-                                    bool random);
+                                    bool random, bool linear = false);
   Ref with_strides_of_draw(Ref answer, PyObject* callable, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
+  Ref wrap_run(ir::ValueId run);
   Ref wrap_late(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands);
 
   RecordedGraph& core_;
@@ -64,6 +70,8 @@ class OpaqueCalls {
   OpaqueSizes sizes_;
   OpaqueTwins twins_;
   std::vector<std::shared_ptr<OpaqueCall>> calls_;
+  Ref keeper_;  // of the next call
+  std::optional<ir::ValueId> run_;  // of the last that was kept
 };
 
 }  // namespace tenon::python

@@ -10,6 +10,7 @@
 #include "python/library/random_state.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
 #include "python/objects/pending_exception.h"
 #include "python/opaque/eager_kernels.h"
 #include "python/opaque/numpy_answers.h"
@@ -61,11 +62,6 @@ class TwinsWithHistory {
 }  // namespace
 
 std::optional<bool> OpaqueTwins::have_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
-  const auto found = with_gradient(callable, function, operands, args, kwargs);
-  return found ? std::optional(std::ranges::find(*found, true) != found->end()) : std::nullopt;
-}
-
-std::optional<std::vector<bool>> OpaqueTwins::with_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
   if (function.flavour != ops::Flavour::torch) return std::nullopt;
   const KeptGenerator kept;
   const TwinsWithHistory history(stand_ins_, operands);
@@ -77,9 +73,21 @@ std::optional<std::vector<bool>> OpaqueTwins::with_gradient(PyObject* callable, 
     PyErr_Clear();
     return std::nullopt;
   }
-  std::vector<bool> requiring;
-  for (const Ref& tensor : given) requiring.push_back(!checked(PyObject_GetAttrString(tensor.get(), "requires_grad")).is(Py_False));
-  return requiring;
+  return std::ranges::any_of(given, [](const Ref& tensor) { return !checked(PyObject_GetAttrString(tensor.get(), "requires_grad")).is(Py_False); });
+}
+
+Ref OpaqueTwins::outlook(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
+  const KeptGenerator kept;
+  const TwinsWithHistory history(stand_ins_, operands);
+  const Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get()), twin_kwargs = on_meta_device(stand_ins_.with_twins(kwargs).get());
+  const Ref asking = checked(PyObject_GetAttrString(checked(imported("tenon._kept_runs")).get(), "outlook"));
+  try {
+    Ref found = call_quietly(asking.get(), checked(PyTuple_Pack(3, callable, twin_args.get(), twin_kwargs.get())).get(), nullptr, function.flavour);
+    return found.is(Py_None) ? Ref() : std::move(found);
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    return {};
+  }
 }
 
 long version_of(PyObject* twin) {

@@ -20,6 +20,7 @@ struct OpaqueUse {
   Ref answer;                    // what the call gives for the twins, where they are not asked
   std::vector<Index> declared;   // arguments that the function says it writes, besides what it gives
   std::vector<ir::ValueId> left; // given back: the new values of these
+  Ref keeper;                    // makes the call, and keeps its run
   std::optional<std::vector<ir::Shape>> shapes;  // of the results, where sizes depend on data
 };
 
