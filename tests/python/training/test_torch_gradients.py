@@ -171,6 +171,42 @@ def test_what_is_drawn_is_drawn_once(leaf):
         torch.testing.assert_close((y, x.grad, torch.get_rng_state()), want)
 
 
+@pytest.mark.parametrize("options", [{"backend": "reference"}, {"backend": lambda graph, inputs: graph.forward}], ids=["reference", "a callable"])
+def test_other_backends(gradients, leaf, options):
+    gradients(lambda x: torch.linalg.svdvals(x.sin()) + torch.linalg.inv(positive(x)).diagonal(), lambda: (leaf(4, 4),), **options)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_a_checkpoint(gradients, leaf, use_reentrant):
+    def function(x):
+        return torch.utils.checkpoint.checkpoint(lambda y: torch.linalg.inv(positive(y)).cos(), x * 2, use_reentrant=use_reentrant)
+
+    gradients(function, lambda: (leaf(4, 4),))
+
+
+def test_losses_of_sequences(gradients, leaf):
+    """Of which the meta device says nothing."""
+    targets, lengths = torch.tensor([[1, 2, 3], [2, 4, 1]]), torch.tensor([3, 2])
+    gradients(lambda x: F.ctc_loss(x.log_softmax(2), targets, torch.tensor([6, 6]), lengths), lambda: (leaf(6, 2, 5),))
+
+
+def test_a_derivative_in_python_is_not_asked_of_stand_ins():
+    called = []
+
+    @torch.library.custom_op("tenon_tests::sum_of_several", mutates_args=())
+    def several(xs: list[torch.Tensor]) -> torch.Tensor:
+        return sum(xs[1:], xs[0].clone())
+
+    several.register_fake(lambda xs: torch.empty_like(xs[0]))
+    several.register_autograd(lambda ctx, gradient: called.append(gradient) or [gradient, gradient])
+    x = torch.ones(3, dtype=D, requires_grad=True)
+    y = tenon.compile(lambda x: several([x.sin(), x.cos()]))(x)
+    assert called == []
+    y.sum().backward()
+    torch.testing.assert_close(x.grad, x.cos() - x.sin())
+    assert len(called) == 1
+
+
 def test_threads(leaf):
     compiled = tenon.compile(lambda x: torch.linalg.svdvals(x.sin()).sum(), fullgraph=True)
     compiled(leaf(4, 4))

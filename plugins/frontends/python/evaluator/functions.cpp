@@ -184,7 +184,13 @@ std::optional<Ref> Functions::call(PyObject* function, Arguments arguments, Comp
       return std::nullopt;
     }
   }
-  if (core_.calls().recorder_takes(function) && is_as_shipped(function, arguments)) return core_.calls().call_recorder(function, arguments);
+  if (core_.calls().recorder_takes(function) && is_as_shipped(function, arguments)) {
+    try {
+      return core_.calls().call_recorder(function, arguments);
+    } catch (const GradientNeeded&) {
+      // Of what it calls the gradients may be known.
+    }
+  }
   enter(function, std::move(arguments), completion);
   return std::nullopt;
 }

@@ -12,6 +12,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import torch
+from torch.autograd.graph import _engine_run_backward  # torch.autograd.grad takes as long again to look at its arguments
 
 from tenon._kept_by_torch import Zeros
 
@@ -20,7 +21,7 @@ _runs: WeakValueDictionary[int, Run] = WeakValueDictionary()
 
 
 class _OfThread(threading.local):
-    scopes: tuple[list[Run], ...] = ()
+    scopes: tuple[dict[int, torch.Tensor], ...] = ()
 
 
 _of_thread = _OfThread()
@@ -28,7 +29,7 @@ _of_thread = _OfThread()
 
 def begin() -> None:
     """Keeps what this thread runs until :func:`end`; :func:`owner` keeps a run for longer."""
-    _of_thread.scopes += ([],)
+    _of_thread.scopes += ({},)
 
 
 def end() -> None:
@@ -42,10 +43,11 @@ class _Owner(bytearray):
 
 
 def owner(number: int | torch.Tensor) -> torch.Tensor:
-    """The number of a run, in memory with which the run ends."""
-    memory = _Owner(int(number).to_bytes(8, "little"))
-    memory.run = _runs[int(number)]
-    return torch.frombuffer(memory, dtype=torch.int64)[0]
+    """The number of a run of this thread, in memory with which the run ends."""
+    return _of_thread.scopes[-1][int(number)]
+
+
+_NO_RUN = torch.zeros((), dtype=torch.int64)
 
 
 def tensors_in(arguments: Any) -> Iterator[torch.Tensor]:
@@ -63,7 +65,7 @@ def results_in(given: Any) -> list[torch.Tensor]:
 
 def _place(tensor: torch.Tensor) -> tuple:
     """What tells tensors apart that are not the same elements."""
-    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride()
+    return tensor.untyped_storage()._cdata, tensor.storage_offset(), tensor.shape, tensor.stride(), tensor.dtype, tensor.is_conj(), tensor.is_neg()
 
 
 class _Saved:
@@ -127,6 +129,14 @@ def _copy_borrowed(saved: Sequence[_Saved], borrowed: Sequence[torch.Tensor]) ->
             one.tensor = one.tensor.clone()
 
 
+def _as_leaves(argument: Any, wanted: Iterator[bool], made: list[torch.Tensor]) -> Any:
+    """An argument with tensors that have no past. `wanted`: by tensor, whether it requires grad."""
+    if isinstance(argument, torch.Tensor):
+        made.append(argument.detach().requires_grad_(next(wanted)))
+        return made[-1]
+    return type(argument)([_as_leaves(item, wanted, made) for item in argument]) if isinstance(argument, (tuple, list)) else argument
+
+
 class _Result:
     """What is left of a result: where gradients begin."""
 
@@ -149,26 +159,27 @@ class Run:
         self.results = [_Result(tensor) for tensor in results]
         self.leaves = leaves
         self.given = given
-        self.number = next(_numbers)
-        _runs[self.number] = self
+
+    def number(self) -> torch.Tensor:
+        """A new one, by which it is known. Its memory has the run."""
+        number = next(_numbers)
+        _runs[number] = self
+        memory = _Owner(number.to_bytes(8, "little"))
+        memory.run = self
+        tensor = torch.frombuffer(memory, dtype=torch.int64)[0]
         if _of_thread.scopes:
-            _of_thread.scopes[-1].append(self)
+            _of_thread.scopes[-1][number] = tensor
+        return tensor
 
     @classmethod
     def of(cls, function: Callable[..., Any], args: tuple, kwargs: dict, wanted: Sequence[bool], kept: Sequence[int]) -> tuple[list[torch.Tensor], Run]:
         """With what the call gives."""
         operands: list[torch.Tensor] = []
         flags = iter(wanted)
-
-        def fresh(argument: Any) -> Any:
-            if isinstance(argument, torch.Tensor):
-                operands.append(argument.detach().requires_grad_(next(flags)))
-                return operands[-1]
-            return type(argument)([fresh(item) for item in argument]) if isinstance(argument, (tuple, list)) else argument
-
+        args, kwargs = _as_leaves(args, flags, operands), {name: _as_leaves(argument, flags, operands) for name, argument in kwargs.items()}
         given = _Given(kept)
         with _saving(given) as saved:
-            results = results_in(function(*[fresh(a) for a in args], **{name: fresh(a) for name, a in kwargs.items()}))
+            results = results_in(function(*args, **kwargs))
         places = {_place(tensor): number for number, tensor in reversed([*enumerate([*operands, *results])])}
         for one in saved:
             if (number := places.get(_place(one.tensor), -1)) in kept:
@@ -194,7 +205,8 @@ class Run:
         pairs = [(r.edge, g) for r, g in zip(self.results, given) if r.takes(g)]
         if not pairs:
             return [None] * len(self.leaves)
-        return list(torch.autograd.grad([r for r, _ in pairs], self.leaves, [g for _, g in pairs], retain_graph=True, create_graph=create_graph, allow_unused=True))
+        ends, gradients = zip(*pairs)
+        return list(_engine_run_backward(ends, gradients, True, create_graph, tuple(self.leaves), True, accumulate_grad=False))
 
 
 class Keeper:
@@ -207,7 +219,7 @@ class Keeper:
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
         results, run = Run.of(self.function, args, kwargs, self.wanted, self.kept)
-        return [*(result.detach() for result in results), torch.tensor(run.number)]
+        return [*(result.detach() for result in results), run.number()]
 
 
 def _run_of(number: torch.Tensor) -> Run:
@@ -227,22 +239,34 @@ def gradients_of_run(number: torch.Tensor, kept: Sequence[torch.Tensor], given: 
 def gradients_again(number: torch.Tensor, kept: Sequence[torch.Tensor], given: Sequence[torch.Tensor | None], reached: Sequence[bool]) -> list[torch.Tensor]:
     """The same, and the number of the run that gives them, where this thread keeps runs."""
     if not _of_thread.scopes:
-        return [*gradients_of_run(number, kept, given, reached), torch.tensor(0)]
+        return [*gradients_of_run(number, kept, given, reached), _NO_RUN]
     run = _run_of(number)
     found, again = run.gradients_again(kept, given, reached)
     leaves = [leaf for leaf, wanted in zip(run.leaves, reached) if wanted]
-    return [*(torch.zeros_like(leaf) if g is None else g.detach() for leaf, g in zip(leaves, found)), torch.tensor(again.number)]
+    return [*(torch.zeros_like(leaf) if g is None else g.detach() for leaf, g in zip(leaves, found)), again.number()]
 
 
 def outlook(function: Callable[..., Any], args: tuple, kwargs: dict) -> tuple[tuple[bool, ...], tuple[int, ...], tuple[bool, ...]] | None:
     """Of a call with tensors on the meta device: which results torch would differentiate, the numbers of operands and results in a row that it saves, and
-    which of the operands that require grad get one. With zeros on the host where the meta device cannot say it."""
+    which of the operands that require grad get one. With zeros on the host where the meta device cannot say it. None also where that would call the program."""
+    if _is_differentiated_in_python(function):
+        return None
     try:
         return _outlook(function, args, kwargs)
     except Exception:
         zeros = Zeros()
         again = zeros.instead(args), zeros.instead(kwargs)
         return None if zeros.are_too_many() else _outlook(function, *again)
+
+
+def _is_differentiated_in_python(function: Callable[..., Any]) -> bool:
+    """Whether a derivative has been registered for an operator by Python code."""
+    name = getattr(function, "_qualified_op_name", None) or getattr(function, "_name", None)
+    if name is None:
+        return False
+    operator = name.partition(".")[0].replace("::", "/") + "/"
+    packet = operator[:-1] + "."
+    return any(kernel.startswith((operator, packet)) and "Autograd" in kernel for kernel in torch.library._impls)
 
 
 def _outlook(function: Callable[..., Any], args: tuple, kwargs: dict) -> tuple[tuple[bool, ...], tuple[int, ...], tuple[bool, ...]] | None:
