@@ -107,6 +107,21 @@ def test_what_is_kept_ends_with_what_needs_it(tier, leaf):
     assert kept() == 0
 
 
+def test_a_step_lets_go_where_it_has_computed_the_gradient(leaf, monkeypatch):
+    left, gradients = [], _kept_runs.Run.gradients
+    monkeypatch.setattr(_kept_runs.Run, "gradients", lambda *args: left.append(kept()) or gradients(*args))
+
+    def step(x):
+        (torch.linalg.inv(x).sum() + torch.matrix_exp(x).sum() + torch.logdet(positive(x))).backward()
+
+    compiled, x = tenon.compile(step, fullgraph=True), leaf(4, 4)
+    compiled(x)
+    assert left == [3, 2, 1]
+    twin = leaf(4, 4)
+    step(twin)
+    torch.testing.assert_close(x.grad, twin.grad)
+
+
 def test_a_result_without_a_gradient_is_as_it_is_to_torch(tier):
     """Zeros are another thing: equal singular values have no gradients of their vectors."""
     compiled, x = tenon.compile(torch.linalg.svd, fullgraph=True), torch.eye(3, dtype=D, requires_grad=True)
@@ -188,6 +203,16 @@ def test_losses_of_sequences(gradients, leaf):
     """Of which the meta device says nothing."""
     targets, lengths = torch.tensor([[1, 2, 3], [2, 4, 1]]), torch.tensor([3, 2])
     gradients(lambda x: F.ctc_loss(x.log_softmax(2), targets, torch.tensor([6, 6]), lengths), lambda: (leaf(6, 2, 5),))
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: torch.norm(x * 2, p="nuc"),
+    lambda x: F.interpolate(x[None, None], scale_factor=0.5, mode="bicubic", antialias=True),
+    lambda x: F.multilabel_margin_loss(x * 2, torch.tensor([[1, 2, -1, 0]] * 4)),
+    lambda x: F.embedding(torch.tensor([1, 2, 2]), x, scale_grad_by_freq=True),
+], ids=["norm", "interpolate", "multilabel_margin_loss", "embedding"])  # fmt: skip
+def test_a_function_whose_op_has_no_such_gradient(gradients, leaf, call):
+    gradients(call, lambda: (leaf(4, 4),))
 
 
 def test_a_derivative_in_python_is_not_asked_of_stand_ins():

@@ -47,9 +47,6 @@ def owner(number: int | torch.Tensor) -> torch.Tensor:
     return _of_thread.scopes[-1][int(number)]
 
 
-_NO_RUN = torch.zeros((), dtype=torch.int64)
-
-
 def tensors_in(arguments: Any) -> Iterator[torch.Tensor]:
     """In the order in which a call has them."""
     if isinstance(arguments, torch.Tensor):
@@ -229,17 +226,22 @@ def _run_of(number: torch.Tensor) -> Run:
     return run
 
 
-def gradients_of_run(number: torch.Tensor, kept: Sequence[torch.Tensor], given: Sequence[torch.Tensor | None], reached: Sequence[bool]) -> list[torch.Tensor]:
-    """The gradients of the operands that are wanted and `reached`. A result that is given none has None, or an empty vector."""
+def gradients_of_run(
+    number: torch.Tensor, kept: Sequence[torch.Tensor], given: Sequence[torch.Tensor | None], reached: Sequence[bool], is_last: bool = False
+) -> list[torch.Tensor]:
+    """The gradients of the operands that are wanted and `reached`. A result that is given none has None, or an empty vector. `is_last`: this thread
+    keeps the run for nothing else."""
     run = _run_of(number)
     found = run.gradients(kept, given)
+    if is_last and _of_thread.scopes:
+        _of_thread.scopes[-1].pop(int(number), None)
     return [torch.zeros_like(leaf) if g is None else g for leaf, g, wanted in zip(run.leaves, found, reached) if wanted]
 
 
 def gradients_again(number: torch.Tensor, kept: Sequence[torch.Tensor], given: Sequence[torch.Tensor | None], reached: Sequence[bool]) -> list[torch.Tensor]:
     """The same, and the number of the run that gives them, where this thread keeps runs."""
     if not _of_thread.scopes:
-        return [*gradients_of_run(number, kept, given, reached), _NO_RUN]
+        return [*gradients_of_run(number, kept, given, reached), torch.zeros((), dtype=torch.int64, device="cpu")]
     run = _run_of(number)
     found, again = run.gradients_again(kept, given, reached)
     leaves = [leaf for leaf, wanted in zip(run.leaves, reached) if wanted]

@@ -55,6 +55,7 @@ class Called:
         self.saved = saved
         self.differentiable = differentiable
         self.reached = reached
+        self.is_last = False  # whether this graph asks for the gradients once more, at most
 
     def gradients(self, given: list, create_graph: bool) -> Any:
         left = list(given)
@@ -68,7 +69,7 @@ class Called:
             inputs = inputs + [tangent for tangent in tangents if tangent.requires_grad]
             _apply(Again(again, inputs, self.saved, reached), inputs, found, self.saved, True)
         else:
-            found = gradient_call(gradients_of_run, args, inputs, False)
+            found = gradient_call(gradients_of_run, args + (self.is_last,), inputs, False)
         found = list(found)
         return [found.pop(0) if reached else None for reached in self.reached]
 
@@ -81,11 +82,12 @@ class Again:
         self.inputs = inputs
         self.saved = saved
         self.reached = reached
+        self.is_last = False
 
     def gradients(self, given: list, create_graph: bool) -> Any:
         if create_graph:
             return None
-        return gradient_call(gradients_of_run, (self.run, self.saved, given, self.reached), self.inputs, False)
+        return gradient_call(gradients_of_run, (self.run, self.saved, given, self.reached, self.is_last), self.inputs, False)
 
 
 def _tensors_in(arguments: Any, found: list) -> list:

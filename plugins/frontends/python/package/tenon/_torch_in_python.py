@@ -6,6 +6,7 @@ from typing import Any
 import torch
 
 from tenon._hooks import Hooks, ModuleNode, functions_may_leave, is_gradient, of_leaf, on_accumulated, track_function, track_leaving
+from tenon._torch_gradients import Again, Called
 
 
 class Context:
@@ -185,6 +186,8 @@ def run_backward(
     asked = False
     while functions:
         number, given, applied = functions.pop()  # the last that was applied: no walk to come leads to it
+        if type(applied) in (Called, Again):
+            applied.is_last = not keep_graph
         found = applied.gradients(given, create_graph)
         if found is None:
             return NotImplemented
