@@ -18,6 +18,12 @@ def test_work_grows_with_the_iterations_alone():
     assert run.stdout.splitlines()[-1] == "10 loops, 0 differ"
 
 
+@pytest.mark.parametrize("seed", ["62", "210"])
+def test_what_kernels_store_in_passing_is_alive_beside_what_reads_it(seed):
+    run = run_module("tests.fuzz_loops", "--seed", seed, "--count", "1")
+    assert run.stdout.splitlines()[-1] == "1 loops, 0 differ", run.stdout[-4000:] + run.stderr[-2000:]
+
+
 def test_the_counts_tell_linear_from_quadratic_work():
     linear = {n: Tally(n, 10 * n, 20, 100 * n, 100 * n, 100 * n, 1000, 1000) for n in ITERATIONS}
     assert not list(objections(linear, linear))

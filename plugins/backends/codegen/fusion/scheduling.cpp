@@ -238,7 +238,9 @@ bool Planner::may_live_from(std::size_t step, NodeId node) const {
   const auto own = std::ranges::find(order_, step);
   const Reordering from{static_cast<std::size_t>(own - order_.begin()), {own, order_.end()}};
   double bytes = most_alive(from, change_of(step, steps_[step].draft.get()), now_ - 1);
-  for (ValueId v : graph_.node(node).results) bytes += estimated_bytes(graph_.type(v), algebra_);
+  for (NodeId id : {node, graph_.nodes()[now_]})  // the one that is placed begins while what it reads is alive
+    for (ValueId v : graph_.node(id).results)
+      if (id == node || begins_life(v)) bytes += estimated_bytes(graph_.type(v), algebra_);
   return bytes <= may_live_;
 }
 
