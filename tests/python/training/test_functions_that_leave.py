@@ -320,3 +320,113 @@ def test_one_whose_gradient_is_not_linear_is_not_differentiated_twice(function):
     torch.testing.assert_close(torch.autograd.grad(compiled(x, y).sin().sum(), (x, y)), torch.autograd.grad(call(x, y).sin().sum(), (x, y)))
     with pytest.raises(RuntimeError, match="not linear in its gradient"):
         torch.autograd.grad(compiled(x, y).sin().sum(), (x, y), create_graph=True)
+
+
+class State:
+    """What the backwards below read besides what they are given."""
+
+    factor = 2.0
+    factors = {"first": [2.0, 3.0]}
+
+
+FACTOR = 2.0
+
+
+class Global(Function):
+    @staticmethod
+    def forward(ctx, x, *_):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * FACTOR
+
+
+class OfClass(Global):
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * State.factor
+
+
+class InContainers(Global):
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * State.factors["first"][-1] * len(State.factors["first"])
+
+
+class OfLengths(InContainers):
+    pass
+
+
+class OfArgument(Function):
+    @staticmethod
+    def forward(ctx, x, factors):
+        ctx.factors = factors
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * ctx.factors[0], None
+
+
+@pytest.mark.parametrize(
+    "function, change",
+    [
+        (Global, lambda patch: patch.setitem(globals(), "FACTOR", 5.0)),
+        (OfClass, lambda patch: patch.setattr(State, "factor", 5.0)),
+        (InContainers, lambda patch: patch.setitem(State.factors, "first", [2.0, 5.0])),
+        (OfLengths, lambda patch: patch.setitem(State.factors, "first", [2.0])),
+    ],
+)
+def test_what_a_backward_reads_is_read_when_it_runs(function, change, monkeypatch):
+    def gradient(call, changes):
+        x = torch.ones(3, dtype=D, requires_grad=True)
+        y = call(x)
+        with monkeypatch.context() as patch:
+            if changes:
+                change(patch)
+            return torch.autograd.grad(y.sum(), x)[0]
+
+    def call(x):
+        return function.apply(x)
+
+    compiled = tenon.compile(call)
+    torch.testing.assert_close(gradient(compiled, False), gradient(call, False))
+    with pytest.raises(RuntimeError, match=f"the backward of {function.__name__} reads what was changed"):
+        gradient(compiled, True)
+    for changes in (True, False, True):  # by torch
+        torch.testing.assert_close(gradient(compiled, changes), gradient(call, changes))
+    assert tenon.stats()["graph_breaks"] == 1
+
+
+def test_what_a_backward_reads_of_an_argument_that_may_change():
+    def call(x, factors):
+        return OfArgument.apply(x, factors)
+
+    compiled = tenon.compile(call)
+    factors, found = [2.0, 3.0], []
+    for run in (call, compiled, compiled):
+        x = torch.ones(3, dtype=D, requires_grad=True)
+        y = run(x, factors)
+        factors[0] += 1
+        found.append(torch.autograd.grad(y.sum(), x)[0][0].item())
+    assert found == [3.0, 4.0, 5.0]
+    assert tenon.stats()["graph_breaks"] == 1
+    tenon.reset()
+    x = torch.ones(3, dtype=D, requires_grad=True)
+    assert torch.autograd.grad(compiled(x, (2.0, 3.0)).sum(), x)[0].tolist() == [2.0] * 3
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_what_a_backward_reads_and_the_call_has_written(monkeypatch):
+    def call(x):
+        State.factor = State.factor + 1
+        return OfClass.apply(x)
+
+    monkeypatch.setattr(State, "factor", 2.0)
+    compiled = tenon.compile(call)
+    for factor in (7.0, 9.0):
+        x = torch.ones(3, dtype=D, requires_grad=True)
+        y = compiled(x)
+        State.factor = factor
+        assert torch.autograd.grad(y.sum(), x)[0].tolist() == [factor] * 3

@@ -86,6 +86,7 @@ std::vector<Ref> way_back(Evaluator& evaluator, PyObject* applied, bool again) {
   const std::size_t journalled = heap.journal().size();
   const Recorder::Progress before = recorder.progress();
   const Heap::NotedWrites written(heap);
+  const GuardSet::ReadAgain read = heap.read_again_by(checked(PyObject_GetAttrString(applied, "cls")).get());
   Ref function = checked(PyObject_GetAttrString(checked(imported("tenon._hooks")).get(), "way_back"));
   Arguments arguments;
   for (PyObject* argument : {applied, given.get(), again ? Py_True : Py_False}) arguments.values.push_back(Ref::borrow(argument));
@@ -93,6 +94,7 @@ std::vector<Ref> way_back(Evaluator& evaluator, PyObject* applied, bool again) {
   if (found.is(Py_None)) throw GraphBreak("the backward of a torch.autograd.Function raises an exception, or gives what is no gradient");
   const Recorder::Deeds deeds = recorder.deeds_since(before, {});
   if (written.any() || heap.journal().size() != journalled || deeds.writes || deeds.draws) throw GraphBreak("the backward of a torch.autograd.Function does more than compute");
+  (void)heap.guards().read_again();  // here, where the graph may break
   return evaluator.iteration().items_of(found.get());
 }
 

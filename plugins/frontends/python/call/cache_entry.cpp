@@ -135,7 +135,7 @@ bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   std::optional<Program> program = settings.callable ? compile_for_callable(settings, name) : compile_natively(captured_, settings);
   if (!program) return false;
   program_ = std::move(*program);
-  if (captured_.gradients) backward_ = SegmentBackward::of(captured_, settings, name);
+  if (captured_.gradients) backward_ = SegmentBackward::of(captured_, settings, name, segment_.later);
   spent_results_ = has_spent_results(captured_);
   runs_of_torch_ = RunsOfGraph::of(captured_);
   if (!program_.callable()) find_dropped_gradients(), find_postponed_outputs();

@@ -190,6 +190,7 @@ Ref none_for_nothing(const Ref& tensor) { return tensor ? tensor : Ref::borrow(P
 PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return reported([&]() -> Ref {
     const CallBackward::State& state = state_of(self);
+    state.backward->require_as_at_call();
     const Given given(state, args, count);
     BackwardRequest request{{}, std::vector<bool>(state.backward->gradients().wanted_count(), true)};
     for (TangentHistory h : given.histories) request.tangents.push_back(h == TangentHistory::none ? TangentLayout::none : TangentLayout::row_major);
@@ -209,6 +210,7 @@ PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
 PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return reported([&]() -> Ref {
     const CallBackward::State& state = state_of(self);
+    state.backward->require_as_at_call();
     const Given given(state, args, count);
     const GradientNode& node = state.backward->node(state.node);
     std::vector<PyObject*> inputs(state.inputs.size(), nullptr), tensors;

@@ -74,6 +74,7 @@ class SegmentBody final : public NodeBody {
     if (released && made.part.kept_inputs.size() + made.part.kept_outputs.size() > 0) throw std::runtime_error(twice_text());
     for (std::size_t k = 0; k < kept.size(); ++k)
       if (kept[k].version_now() != kept[k].version) throw std::runtime_error(text_of_write(k));
+    if (backward->reads_later()) with_python([&] { backward->require_as_at_call(); });
     std::vector<Tangent> tangents;
     for (std::size_t k = 0; k < given.size(); ++k) tangents.push_back(tangent_of(given[k], segment().tensors[made.results[k]]));
     const bool any = std::ranges::any_of(tangents, [](const Tangent& t) { return t.tensor != nullptr; });

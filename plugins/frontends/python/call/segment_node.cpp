@@ -6,6 +6,8 @@
 #include "python/call/function_node.h"
 #include "python/call/native_node.h"
 #include "python/objects/gil.h"
+#include "python/objects/imported.h"
+#include "python/objects/sequences.h"
 
 namespace tenon::python {
 namespace {
@@ -44,18 +46,25 @@ NodeCounts& node_counts() {
   return counts;
 }
 
-std::shared_ptr<SegmentBackward> SegmentBackward::of(const CapturedGraph& captured, const Settings& settings, const std::string& name) {
-  return {new SegmentBackward(captured, settings, name), [](SegmentBackward* backward) {
+std::shared_ptr<SegmentBackward> SegmentBackward::of(const CapturedGraph& captured, const Settings& settings, const std::string& name, std::shared_ptr<LaterCheck> later) {
+  return {new SegmentBackward(captured, settings, name, std::move(later)), [](SegmentBackward* backward) {
             if (!Py_IsInitialized()) return;  // what Python held is gone with it
             const GilHeld gil;
             delete backward;
           }};
 }
 
-SegmentBackward::SegmentBackward(const CapturedGraph& captured, const Settings& settings, const std::string& name)
-    : gradients_(captured.gradients), segment_(outline(captured)), settings_(settings), name_(name + ".backward"),
+SegmentBackward::SegmentBackward(const CapturedGraph& captured, const Settings& settings, const std::string& name, std::shared_ptr<LaterCheck> later)
+    : gradients_(captured.gradients), segment_(outline(captured)), settings_(settings), name_(name + ".backward"), later_(std::move(later)),
       native_(node_tier().native && !settings.callable && keeps_memory_only(captured)) {  // a callable takes objects
   for (const GradientNode& node : gradients_->nodes) nodes_.emplace_back(std::make_unique<Node>())->metadata.resize(node.results.size());
+}
+
+void SegmentBackward::require_as_at_call() const {
+  const std::optional<GuardFailure> changed = later_ ? later_->failure() : std::nullopt;
+  if (!changed) return;
+  static PyObject* const refuse = checked(PyObject_GetAttrString(checked(imported("tenon._hooks")).get(), "refuse_gradients")).release();
+  checked(PyObject_CallFunction(refuse, "Nss", tuple_of(later_->readers()).release(), changed->guard.c_str(), changed->found.c_str()));
 }
 
 const SegmentBackward::Function* SegmentBackward::known(std::size_t node, const BackwardRequest& request) {
@@ -109,6 +118,8 @@ SegmentBackward::Again& SegmentBackward::again(std::size_t node, const std::vect
 
 int SegmentBackward::traverse(visitproc visit, void* arg) const {
   Py_VISIT(settings_.callable.get());
+  if (later_ && later_.use_count() == 1)
+    if (int stopped = later_->traverse(visit, arg)) return stopped;
   for (const auto& node : nodes_) {
     for (const auto& function : node->functions)
       if (int stopped = function->function.traverse(visit, arg)) return stopped;

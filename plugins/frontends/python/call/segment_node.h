@@ -12,6 +12,7 @@
 
 #include "python/call/graph_function.h"
 #include "python/graph/kept_runs.h"
+#include "python/guards/later_check.h"
 #include "python/library/torch_node.h"
 
 namespace tenon::python {
@@ -26,12 +27,16 @@ struct BackwardRequest {
 /// The backwards of a segment, shared by the segment and the nodes of its calls. Each is compiled when it first runs. Ends with the GIL, wherever it does.
 class SegmentBackward {
  public:
-  static std::shared_ptr<SegmentBackward> of(const CapturedGraph& captured, const Settings& settings, const std::string& name);
+  /// `later`: what the program's own gradients read, besides what they are given; null for nothing.
+  static std::shared_ptr<SegmentBackward> of(const CapturedGraph& captured, const Settings& settings, const std::string& name, std::shared_ptr<LaterCheck> later = {});
 
   const SegmentGradients& gradients() const { return *gradients_; }
   const GradientNode& node(std::size_t node) const { return gradients_->nodes[node]; }
   /// The inputs and tensors of the segment, without what was recorded.
   const CapturedGraph& segment() const { return segment_; }
+  /// Throws PythonError where gradients would be computed from what was there at the call, and is no more. Needs the GIL.
+  void require_as_at_call() const;
+  bool reads_later() const { return later_ != nullptr; }
   /// Whether torch's nodes can be ours (library/torch_node.h), and keep what these keep.
   bool is_native() const { return native_; }
   std::span<GradientMetadata> metadata(std::size_t node) { return nodes_[node]->metadata; }
@@ -69,12 +74,13 @@ class SegmentBackward {
     std::vector<GradientMetadata> metadata;
   };
 
-  SegmentBackward(const CapturedGraph& captured, const Settings& settings, const std::string& name);
+  SegmentBackward(const CapturedGraph& captured, const Settings& settings, const std::string& name, std::shared_ptr<LaterCheck> later);
 
   const std::shared_ptr<const SegmentGradients> gradients_;
   const CapturedGraph segment_;
   const Settings settings_;
   const std::string name_;  // of the graphs that it compiles
+  const std::shared_ptr<LaterCheck> later_;
   bool native_ = false;
   std::mutex mutex_;  // of the lists; nobody waits for the GIL with it
   std::vector<std::unique_ptr<Node>> nodes_;

@@ -240,7 +240,8 @@ std::variant<Segment, CaptureBreak> capture(const CaptureStart& start, Recorder&
   std::vector<SourceId> wanted = heap.inputs();
   wanted.insert(wanted.end(), ending.objects.sources.begin(), ending.objects.sources.end());
   const std::vector<SourceId> inputs = heap.inputs();
-  Segment segment{CheckProgram(std::move(sources), guards, start.values, wanted), std::move(ending.objects), ending.result, std::move(ending.journal), {}, {}, evaluator.instructions(), std::move(ending.stop)};
+  std::shared_ptr<LaterCheck> later = LaterCheck::of(sources, guards);
+  Segment segment{CheckProgram(std::move(sources), guards, start.values, wanted), std::move(later), std::move(ending.objects), ending.result, std::move(ending.journal), {}, {}, evaluator.instructions(), std::move(ending.stop)};
   segment.ends = evaluator.ends();
   for (SourceId input : inputs) segment.input_slots.push_back(segment.guards.slot(input));
   const auto slot_of_input = [&](SourceId source) { return std::ranges::find(inputs, source) == inputs.end() ? std::nullopt : std::optional(segment.guards.slot(source)); };

@@ -85,8 +85,12 @@ GuardFailure CheckProgram::Body::failure(const CheckInstruction& at) const {
   return result;
 }
 
-CheckProgram::CheckProgram(SourceTable sources, const GuardSet& set, const CallArguments& captured, std::span<const SourceId> wanted) {
-  std::vector<Guard> guards = all_guards(set);
+CheckProgram::CheckProgram(SourceTable sources, const GuardSet& set, const CallArguments& captured, std::span<const SourceId> wanted)
+    : CheckProgram(std::move(sources), all_guards(set), captured, wanted) {}
+
+CheckProgram::CheckProgram(SourceTable sources, std::vector<Guard> guards) : CheckProgram(std::move(sources), std::move(guards), CallArguments(), {}) {}
+
+CheckProgram::CheckProgram(SourceTable sources, std::vector<Guard> guards, const CallArguments& captured, std::span<const SourceId> wanted) {
   std::vector<CheckInstruction> code = compile_checks(sources, guards, wanted);
   const std::size_t stamps = stamp_count(code);
   guards.shrink_to_fit(), code.shrink_to_fit();

@@ -13,6 +13,8 @@ namespace tenon::python {
 class CheckProgram {
  public:
   CheckProgram(SourceTable sources, const GuardSet& guards, const CallArguments& captured, std::span<const SourceId> wanted);
+  /// Of guards to which no argument leads.
+  CheckProgram(SourceTable sources, std::vector<Guard> guards);
   CheckProgram(CheckProgram&&) noexcept;
   CheckProgram& operator=(CheckProgram&&) noexcept;
   ~CheckProgram();
@@ -36,6 +38,8 @@ class CheckProgram {
   int traverse(visitproc visit, void* arg) const;
 
  private:
+  CheckProgram(SourceTable sources, std::vector<Guard> guards, const CallArguments& captured, std::span<const SourceId> wanted);
+
   struct Body;
   std::unique_ptr<Body> body_;
 };

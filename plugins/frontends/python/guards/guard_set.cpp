@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
+
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 namespace {
@@ -92,7 +95,45 @@ void GuardSet::add_function_parts(SourceId source, Ref parts, PyObject* code) {
 }
 
 void GuardSet::add_value_check(SourceId source, std::shared_ptr<ValueCheck> check) {
+  if (are_read_again_) read_again_.insert(guards_.size());
   guards_.push_back({.kind = GuardKind::value_check, .source = source, .expected = {}, .key = {}, .other = {}, .others = {}, .check = std::move(check), .numbers = {}});
+}
+
+namespace {
+
+/// Whether such a guard says what kind of object is at a place, so that a path may go on from there.
+bool says_what_it_is(GuardKind kind) { return kind == GuardKind::type_is || kind == GuardKind::identity || kind == GuardKind::constant || kind == GuardKind::value_check; }
+
+bool is_tuple(const std::vector<Guard>& guards, SourceId source) {
+  return std::ranges::any_of(guards, [&](const Guard& guard) {
+    return guard.source == source && guard.kind == GuardKind::type_is && PyType_FastSubclass(reinterpret_cast<PyTypeObject*>(guard.expected.get()), Py_TPFLAGS_TUPLE_SUBCLASS);
+  });
+}
+
+}  // namespace
+
+/// Whether whoever holds the argument that leads to it finds the same for ever: it is that argument, or an item of a tuple.
+bool GuardSet::stays(const Guard& guard) const {
+  if (!says_what_it_is(guard.kind) && !(guard.kind == GuardKind::length && is_tuple(guards_, guard.source))) return false;
+  SourceId id = guard.source;
+  while (sources_[id].kind == SourceKind::tuple_item) id = sources_[id].parent;
+  return !sources_[id].parent;
+}
+
+std::vector<Guard> GuardSet::read_again() const {
+  std::vector<bool> leads(sources_.size());
+  for (std::size_t at : read_again_)
+    for (SourceId id = guards_[at].source; id; id = sources_[id].parent) leads[id.value] = true;
+  std::vector<Guard> again;
+  for (std::size_t at = 0; at < guards_.size(); ++at) {
+    const Guard& guard = guards_[at];
+    const bool is_read = read_again_.contains(at);
+    if (!is_read && !(leads[guard.source.value] && says_what_it_is(guard.kind))) continue;
+    const bool of_argument = sources_.from_argument(guard.source) || (guard.other && sources_.from_argument(guard.other));
+    if (!of_argument) again.push_back(guard);
+    else if (is_read && !stays(guard)) throw GraphBreak(fmt::format("what runs after the call reads {} again, to which an argument of the call leads", sources_.describe(guard.source)));
+  }
+  return again;
 }
 
 std::string describe(const SourceTable& sources, const Guard& guard) {

@@ -3,8 +3,10 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "python/guards/source.h"
@@ -118,6 +120,23 @@ class GuardSet {
   void set_numbers(std::shared_ptr<NumbersGuard> numbers) { numbers_ = std::move(numbers); }
   const std::shared_ptr<NumbersGuard>& numbers() const { return numbers_; }
 
+  /// While it lives, what is guarded is read by a reader that runs after the call: it must be the same then.
+  class ReadAgain {
+   public:
+    ReadAgain(GuardSet& guards, PyObject* reader) : flag_(guards.are_read_again_), before_(std::exchange(flag_, true)) { guards.readers_.push_back(Ref::borrow(reader)); }
+    ~ReadAgain() { flag_ = before_; }
+    ReadAgain(const ReadAgain&) = delete;
+    ReadAgain& operator=(const ReadAgain&) = delete;
+
+   private:
+    bool& flag_;
+    bool before_;
+  };
+  bool are_read_again() const { return are_read_again_; }
+  const std::vector<Ref>& readers() const { return readers_; }
+  /// The guards on what is read again, with those by which it is found. Throws GraphBreak where an argument of the call leads to it, which is gone by then.
+  std::vector<Guard> read_again() const;
+
  private:
   SourceTable& sources_;
   std::vector<Guard> guards_;
@@ -135,9 +154,17 @@ class GuardSet {
   struct IdentityHash {
     std::size_t operator()(const Identity& identity) const;
   };
-  bool is_new(const Identity& identity) { return seen_.insert(identity).second; }
+  bool stays(const Guard& guard) const;
+  bool is_new(const Identity& identity) {
+    const auto [known, is_new] = seen_.try_emplace(identity, guards_.size());
+    if (are_read_again_) read_again_.insert(known->second);
+    return is_new;
+  }
 
-  std::unordered_set<Identity, IdentityHash> seen_;
+  std::unordered_map<Identity, std::size_t, IdentityHash> seen_;  // and the place of the guard
+  std::set<std::size_t> read_again_;                              // by place
+  std::vector<Ref> readers_;
+  bool are_read_again_ = false;
 };
 
 /// Whether a guard is about what a class finds along its bases, which cannot change while the class has its version.

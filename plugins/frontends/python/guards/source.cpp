@@ -100,6 +100,14 @@ SourceId SourceTable::keyed(SourceKind kind, SourceId parent, PyObject* key) {
   return intern({kind, parent, 0, Ref::borrow(key)}, {kind, parent.value, key_number(key)});
 }
 
+SourceTable SourceTable::closed_copy() const {
+  SourceTable copy;
+  copy.sources_ = sources_;
+  copy.argument_names_ = argument_names_;
+  copy.close();
+  return copy;
+}
+
 bool SourceTable::from_argument(SourceId id) const {
   while (sources_[id.value].parent) id = sources_[id.value].parent;
   return sources_[id.value].kind == SourceKind::argument || sources_[id.value].kind == SourceKind::handled_exception;

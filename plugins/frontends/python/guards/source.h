@@ -83,6 +83,8 @@ class SourceTable {
     return 0;
   }
 
+  /// The same sources, of which there will be no more.
+  SourceTable closed_copy() const;
   /// Forgets what only new sources need: there will be none.
   void close() {
     index_.reset();

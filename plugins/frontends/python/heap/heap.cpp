@@ -59,7 +59,7 @@ Ref Heap::enter(SourceId source, PyObject* object) {
   const TypeTraits& traits = types_.of(object);
   if (traits.role == Recorder::Role::stand_in) return Ref::borrow(object);
   if (traits.atom) {
-    const bool may_vary = (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object)) && !exposing_ && sources()[source].kind != SourceKind::constant;
+    const bool may_vary = (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyUnicode_CheckExact(object)) && !exposing_ && !guards_.are_read_again() && sources()[source].kind != SourceKind::constant;
     if (may_vary)
       if (Ref number = recorder_.number(object, source, guards_)) return number;
     if (PyTuple_Check(object) && sources()[source].kind != SourceKind::constant) return enter_sizes(source, object);
@@ -206,7 +206,7 @@ Ref Heap::dict_item(PyObject* dict, PyObject* given) {
   if (value == nullptr && PyErr_Occurred()) throw_python_error();
   const SourceId source = source_of(dict);
   const Change* change = source ? changes_.find(dict) : nullptr;
-  if (!source || (change && change->wrote(key))) return value ? adopt(Ref::borrow(value)) : Ref();
+  if (!source || finds_written(change && change->wrote(key))) return value ? adopt(Ref::borrow(value)) : Ref();
   if (value == nullptr) {
     PyObject* real = is_stand_in(key) ? real_of(key) : nullptr;
     guards_.add(GuardKind::key_missing, source, real ? real : key);
@@ -222,7 +222,7 @@ bool Heap::dict_contains(PyObject* dict, PyObject* given) {
   const bool present = checked(PyDict_Contains(dict, key)) != 0;
   const SourceId source = source_of(dict);
   const Change* change = source ? changes_.find(dict) : nullptr;
-  if (source && !(change && change->wrote(key))) {
+  if (source && !finds_written(change && change->wrote(key))) {
     PyObject* real = is_stand_in(key) ? real_of(key) : nullptr;
     guards_.add(present ? GuardKind::key_present : GuardKind::key_missing, source, real ? real : key);
   }
@@ -421,7 +421,7 @@ void Heap::guard_items_of_set(SourceId source, PyObject* items) {
 
 void Heap::expose_known(PyObject* object, SourceId source, const TypeTraits& traits) {
   const Exposing exposing(*this);
-  if (changes_.find(object)) guard_original(object);
+  if (finds_written(changes_.find(object) != nullptr)) guard_original(object);
   else switch (traits.container) {
     case Container::dict: {
       guard_keys(source, object);

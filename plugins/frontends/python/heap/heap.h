@@ -129,6 +129,12 @@ class Heap {
     return found == reals_.end() ? nullptr : found->second;
   }
 
+  /// While it lives, what the program reads is read again by a reader that runs after the call.
+  GuardSet::ReadAgain read_again_by(PyObject* reader) {
+    exposed_.clear();
+    return {guards_, reader};
+  }
+
   // ---- writes (writes.cpp): those to older objects go into the journal, and are taken back by the rollback
   /// Whether the object is older than the call; false for one that was born here. Breaks the graph, naming `what`, for an unknown one.
   bool is_older(PyObject* object, const char* what);
@@ -157,12 +163,12 @@ class Heap {
   /// Guards all that an older, written container held before its first write.
   void guard_original(PyObject* container);
   /// Whether the program has written this attribute of a class, or this slot (by its descriptor) of an object.
-  bool wrote_attribute(PyObject* owner, PyObject* name_or_slot) const { return attributes_.count({owner, name_or_slot}) != 0; }
+  bool wrote_attribute(PyObject* owner, PyObject* name_or_slot) const { return finds_written(attributes_.count({owner, name_or_slot}) != 0); }
   bool wrote_along_bases(PyTypeObject* type, PyObject* name) const;
   bool wrote_container(PyObject* container) { return changes_.find(container) != nullptr; }
   /// Whether the program has written an attribute or an item of this older object.
   bool wrote_object(PyObject* object);
-  bool wrote_cell(PyObject* cell) const { return attributes_.count({cell, nullptr}) != 0; }
+  bool wrote_cell(PyObject* cell) const { return finds_written(attributes_.count({cell, nullptr}) != 0); }
   Journal& journal() { return journal_; }
   /// The journal will change this object, which the program has not seen yet: breaks the graph, naming `why` (a literal), where it comes to it.
   void hide(PyObject* object, const char* why) { hidden_.emplace(object, why); }
@@ -215,6 +221,11 @@ class Heap {
     SourceId source;
     Ref stand_in;
   };
+  /// Whether what is read was written in this capture. Nobody reads that again later: it is there from the end of the call on.
+  bool finds_written(bool written) const {
+    if (written && guards_.are_read_again()) throw GraphBreak("what runs after the call reads something that was written before in the call");
+    return written;
+  }
   Ref enter_known(SourceId source, const Known& known);
   Ref enter_tensor(SourceId source, PyObject* object);
   void note_class_of_tensors(PyTypeObject* type);

@@ -5,7 +5,8 @@ namespace tenon::python {
 
 Ref Heap::sequence_item(PyObject* sequence, Py_ssize_t index) {
   SourceId source = source_of(sequence);
-  if (Change* change = source ? changes_.find(sequence) : nullptr) {
+  Change* change = source ? changes_.find(sequence) : nullptr;
+  if (finds_written(change != nullptr)) {
     if (change->all_written) guard_original(sequence);
     if (change->all_written || index >= change->size() || change->positions.count(index)) source = {};
   }
@@ -23,7 +24,7 @@ Ref Heap::sequence_item(PyObject* sequence, Py_ssize_t index) {
 
 Ref Heap::chosen_item(PyObject* sequence, PyObject* number) {
   const SourceId source = source_of(sequence);
-  if (!source || exposing_ || changes_.find(sequence)) return {};
+  if (!source || exposing_ || guards_.are_read_again() || changes_.find(sequence)) return {};
   auto place = recorder_.place_of(number);
   const Py_ssize_t size = PySequence_Fast_GET_SIZE(sequence);
   if (!place || place->now < -size || place->now >= size) return {};
@@ -37,6 +38,7 @@ Ref Heap::list_item(PyObject* list, Py_ssize_t index) {
   const SourceId source = source_of(list);
   if (!source) return sequence_item(list, from_start);
   Change* change = changes_.find(list);
+  finds_written(change != nullptr);
   const Py_ssize_t appended = change ? PyList_GET_SIZE(list) - change->size() : 0;
   const bool moved = change && (change->all_written || !change->positions.empty());
   if (moved || (index >= 0 && change && index >= change->size())) {
@@ -56,7 +58,7 @@ void Heap::guard_length(PyObject* container, SourceId source, Py_ssize_t length)
 Ref Heap::varying_length(PyObject* container) {
   const SourceId source = source_of(container);
   const bool countable = PyList_CheckExact(container) || PyDict_CheckExact(container) || PyAnySet_CheckExact(container);
-  if (!source || !countable || exposing_ || changes_.find(container)) return {};
+  if (!source || !countable || exposing_ || guards_.are_read_again() || changes_.find(container)) return {};
   const Py_ssize_t size = checked(PyObject_Size(container));
   return guards_.has_length(source, size) ? Ref() : recorder_.length_at(source, size, guards_);
 }
@@ -65,7 +67,7 @@ Py_ssize_t Heap::length(PyObject* container) {
   const Py_ssize_t size = PyDict_Check(container) ? PyDict_GET_SIZE(container) : checked(PyObject_Size(container));
   const SourceId source = source_of(container);
   Change* change = source ? changes_.find(container) : nullptr;
-  if (change && (PyDict_Check(container) || change->all_written)) guard_original(container);
+  if (finds_written(change != nullptr) && (PyDict_Check(container) || change->all_written)) guard_original(container);
   else if (source) guard_length(container, source, change ? change->size() : size);
   return size;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "python/guards/later_check.h"
 #include "python/heap/journal.h"
 #include "python/heap/result_template.h"
 #include "python/segments/break_state.h"
@@ -15,6 +16,7 @@ namespace tenon::python {
 /// The graph is in the Recorder.
 struct Segment {
   CheckProgram guards;
+  std::shared_ptr<LaterCheck> later;       // what its gradients read once more; null for nothing
   ResultTemplate objects;                  // what a call builds
   std::uint32_t result = 0;                // the node of what it returns
   Replay journal;                          // what it does to older objects, after they are built

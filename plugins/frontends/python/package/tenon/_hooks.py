@@ -191,6 +191,20 @@ def track_leaving(applied: Any, inputs: list, outputs: list, kept: list, keeps: 
     raise NotImplementedError
 
 
+reading_what_changes: dict = {}
+"""Functions whose ``backward`` has found something else than at the call: torch runs it."""
+
+
+def refuse_gradients(functions: tuple, guard: str, found: str) -> None:
+    """Raises, where gradients would go by what a ``backward`` found at the call, and finds no more. Later calls leave the functions to torch."""
+    names = ", ".join(sorted({cls.__qualname__ for cls in functions}))
+    reading_what_changes.update(dict.fromkeys(functions, True))
+    raise RuntimeError(
+        f"the backward of {names} reads what was changed after the compiled function was called: {guard} at the call, and now it is {found}. "
+        "Call it again: from here on torch runs this backward. To have it compiled, let ctx keep what it reads"
+    )
+
+
 def way_back(applied: Any, given: list, again: bool) -> Any:
     """The gradients of the inputs of a function; None where torch is to say what is wrong."""
     try:

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tenon._hooks import Hooks, ModuleNode, functions_may_leave, is_gradient, of_leaf, on_accumulated, track_function, track_leaving
+from tenon._hooks import Hooks, ModuleNode, functions_may_leave, is_gradient, of_leaf, on_accumulated, reading_what_changes, track_function, track_leaving
 from tenon._torch_gradients import Again, Called
 
 
@@ -66,7 +66,7 @@ def _track(cls: type[torch.autograd.Function], ctx: Context, args: tuple, result
         if not isinstance(result, torch.Tensor) or _holds(args, result) or _holds(outputs, result):
             return False
         outputs.append(result)
-    if ctx.dirty_tensors or ctx.saved_for_forward or _has_two_backwards(cls):
+    if ctx.dirty_tensors or ctx.saved_for_forward or _has_two_backwards(cls) or cls in reading_what_changes:
         return False
     applied = Applied(cls, ctx, args, outputs)
     if applied.outputs and functions_may_leave():

@@ -1,0 +1,27 @@
+#include "python/guards/later_check.h"
+
+#include <utility>
+
+namespace tenon::python {
+
+std::shared_ptr<LaterCheck> LaterCheck::of(const SourceTable& sources, const GuardSet& guards) {
+  if (guards.readers().empty()) return nullptr;
+  std::vector<Guard> again = guards.read_again();
+  if (again.empty()) return nullptr;
+  return std::shared_ptr<LaterCheck>(new LaterCheck(CheckProgram(sources.closed_copy(), std::move(again)), guards.readers()));
+}
+
+std::optional<GuardFailure> LaterCheck::failure() {
+  const CallArguments none;
+  std::optional<GuardFailure> failure;
+  if (!program_.check(none)) failure = program_.explain(none);
+  program_.let_go();
+  return failure;
+}
+
+int LaterCheck::traverse(visitproc visit, void* arg) const {
+  for (const Ref& reader : readers_) Py_VISIT(reader.get());
+  return program_.traverse(visit, arg);
+}
+
+}  // namespace tenon::python
