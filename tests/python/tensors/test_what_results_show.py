@@ -97,3 +97,38 @@ def test_versions_of_what_is_drawn(p, shape):
     for function in (F.alpha_dropout, F.dropout):
         x = torch.ones(shape)
         assert tenon.compile(lambda x: function(x, p, True))(x)._version == function(x, p, True)._version
+
+
+def test_what_the_program_asks_of_tensors_that_it_makes():
+    def asked(x):
+        y = x * 2
+        seen = [y._version, y._base is None, y.output_nr]
+        row, apart, uncounted = y[0], y.detach(), y.data
+        for written in (y, row, apart, uncounted):
+            written.add_(1)
+            seen.append((y._version, row._version, apart._version))
+        drawn = F.dropout(x, 1.0)
+        return y, seen, drawn._version, F.linear(x, x)._base is None
+
+    x = torch.ones(2, 3)
+    want, compiled = asked(x), tenon.compile(asked)
+    for _ in range(3):
+        got = compiled(x)
+        assert got[1:] == want[1:] and got[0]._version == want[0]._version
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_what_the_program_asks_of_tensors_that_share_memory():
+    def asked(x, y):
+        view, apart = (y * 2).view(-1), x.data
+        apart.add_(1)
+        return view._base.shape, x._version, y._version, y._base is None, apart._version
+
+    def call(f):
+        x, y = torch.ones(2, 3), torch.ones(6)
+        y.add_(1)
+        return f(x, y.view(2, 3))
+
+    compiled = tenon.compile(asked)
+    for _ in range(3):
+        assert call(compiled) == call(asked)

@@ -191,9 +191,9 @@ ForeignFunction classify(std::vector<std::string> names, ops::Flavour flavour) {
   function.name = names.front();
   const std::string_view last = function.last_word();
   const bool internal = last.size() > 1 && last.front() == '_' && last[1] != '_';
-  if (internal && (flavour == ops::Flavour::numpy || starts_with(function.name, "torch.Tensor."))) return function;
-  function.method = starts_with(function.name, "torch.Tensor.") || starts_with(function.name, "numpy.ndarray.");
   function.traits = traits_of(function.name, flavour);
+  if (internal && !function.has(Trait::metadata) && (flavour == ops::Flavour::numpy || starts_with(function.name, "torch.Tensor."))) return function;
+  function.method = starts_with(function.name, "torch.Tensor.") || starts_with(function.name, "numpy.ndarray.");
   function.writes = function.has(Trait::writes);
   // The alias of a function that gives a new array says nothing about the method.
   if (function.writes) names = {function.name};

@@ -1,5 +1,7 @@
 #include "python/recording/memory/metadata_answers.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "python/foreign/foreign_arguments.h"
@@ -22,6 +24,19 @@ std::optional<Ref> answer_of_kind(std::string_view name, const StandIn& self) {
   if (name == "dtype") return torch_library()->dtypes[static_cast<std::size_t>(self.dtype)];
   if (name == "ndim" || name == "dim" || name == "ndimension") return checked(PyLong_FromSize_t(self.shape.size()));
   return std::nullopt;
+}
+
+/// What a tensor says of itself as an object: how often it was written, which one it views, its number among the results of a node. Of those that
+/// the graph makes that is known.
+std::optional<Ref> answer_of_object(std::string_view name, const RecordedGraph& core, StandIns::Index index) {
+  if (name != "_version" && name != "_base" && name != "output_nr") return std::nullopt;
+  const StandIns& stand_ins = core.stand_ins;
+  const StandIn &self = stand_ins[index], &owner = stand_ins[stand_ins.owner(index)];
+  const bool is_made = owner.kind == TensorKind::torch && !owner.input && !self.base && !stand_ins.is_reinterpreted(index) && !core.is_inference(index);
+  if (is_made && name == "_version" && !self.counts_apart && !self.crossed) return checked(PyLong_FromUnsignedLong(stand_ins.storage_of(index).writes));
+  if (is_made && name == "_base" && !self.viewed) return Ref::borrow(Py_None);
+  if (is_made && name == "output_nr" && !self.requires_grad) return checked(PyLong_FromLong(0));
+  throw GraphBreak(fmt::format("{} of a tensor that is older than the call, or shares memory", name));
 }
 
 }  // namespace
@@ -47,6 +62,7 @@ Ref MetadataAnswers::answer(PyObject* callable, const ForeignFunction& function,
     if (std::optional<Ref> said = operands.size() == 1 ? answer_of_device(callable, name, self, args, kwargs) : std::nullopt) return std::move(*said);
     if (operands.size() == 1 && PyTuple_GET_SIZE(args) == 1)
       if (std::optional<Ref> said = answer_of_kind(name, self)) return std::move(*said);
+    if (std::optional<Ref> said = answer_of_object(name, core_, operands.front())) return std::move(*said);
     if (name == "is_inference") return Ref::borrow(core_.is_inference(operands.front()) ? Py_True : Py_False);
     if (name == "requires_grad") return Ref::borrow(self.requires_grad ? Py_True : Py_False);
     if (name == "storage_offset" && self.input) throw GraphBreak("the storage offset of an input");
