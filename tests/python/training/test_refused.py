@@ -197,3 +197,36 @@ def test_statistics_of_a_layer_norm_are_constants():
     want, got = outcome(f, False), outcome(tenon.compile(f), False)
     torch.testing.assert_close(got[2], want[2])
     assert (tenon.stats()["graphs"], tenon.stats()["graph_breaks"]) == (1, 0)
+
+
+NUMBERS = {
+    "full": lambda x, s: torch.full((2, 3), s),
+    "full_like": lambda x, s: torch.full_like(x, s),
+    "new_full": lambda x, s: x.new_full((2, 3), s),
+    "value": lambda x, s: torch.addcmul(x, x, x, value=s),
+    "alpha": lambda x, s: x.add(x, alpha=s),
+    "alpha in place": lambda x, s: (x * 1).sub_(x, alpha=s),
+    "of a list": lambda x, s: torch._foreach_sub([x, x], s)[0],
+    "bool": lambda x, s: torch.argsort(x, stable=s.detach()),
+}
+
+
+@pytest.mark.parametrize("f", NUMBERS.values(), ids=NUMBERS)
+def test_a_tensor_in_the_place_of_a_number(f):
+    x, s = torch.randn(2, 3), torch.tensor(2.0, requires_grad=True)
+    compiled = tenon.compile(f)
+    with pytest.raises((TypeError, RuntimeError)) as refused:
+        f(x, s)
+    for _ in range(2):
+        with pytest.raises(refused.type) as error:
+            compiled(x, s)
+        assert str(error.value) == str(refused.value)
+
+
+@pytest.mark.parametrize("f", [lambda x: torch.tensor(x), lambda x: x.new_tensor(x * 2)])
+@pytest.mark.filterwarnings("ignore:To copy construct")
+def test_a_copy_of_data_has_no_history(f):
+    x = torch.randn(3, requires_grad=True)
+    want, got = f(x), tenon.compile(f)(x)
+    assert not got.requires_grad and not want.requires_grad
+    torch.testing.assert_close(got, want)

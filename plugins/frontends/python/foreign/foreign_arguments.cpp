@@ -67,7 +67,7 @@ bool says_nothing(const char* name, PyObject* value) {
   if (std::strcmp(name, "memory_format") == 0 || std::strcmp(name, "layout") == 0) return true;  // strides come from the twin
   for (const char* off : {"requires_grad", "pin_memory", "non_blocking", "subok"})
     if (std::strcmp(name, off) == 0) {
-      if (value == Py_False || std::strcmp(name, "non_blocking") == 0 || std::strcmp(name, "subok") == 0) return true;
+      if (value == Py_False || (value == Py_True && std::strcmp(name, "non_blocking") == 0) || std::strcmp(name, "subok") == 0) return true;
       throw GraphBreak(fmt::format("{}=True in a tensor operation", name));
     }
   return false;
@@ -162,7 +162,7 @@ ops::ForeignCall foreign_call(const ForeignFunction& function, ir::Device here, 
   Py_ssize_t position = 0;
   while (kwargs && PyDict_Next(kwargs, &position, &key, &value)) {
     const char* keyword = PyUnicode_AsUTF8(key);
-    if (says_nothing(keyword, value)) continue;
+    if (!value_of(value) && says_nothing(keyword, value)) continue;
     if (std::strcmp(keyword, "device") == 0) {
       if (auto word = device_word(value, flavour, here)) call.keyword.emplace_back(keyword, std::move(*word));
       continue;

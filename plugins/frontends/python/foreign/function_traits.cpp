@@ -92,7 +92,7 @@ constexpr Row kTable[] = {
     {Trait::shares_arrays, Of::any, "torch.from_numpy"},
     {Trait::dtype_by_position, Of::any, "torch.as_tensor torch.Tensor.__array__"},
     {Trait::moves, Of::any, "torch.Tensor.to"},
-    {Trait::detaches, Of::any, "torch.Tensor.data torch.Tensor.detach torch.detach"},
+    {Trait::detaches, Of::any, "torch.Tensor.data torch.Tensor.detach torch.detach torch.tensor torch.Tensor.new_tensor"},
     {Trait::counts_apart, Of::any, "torch.Tensor.data"},
     {Trait::hides_base, Of::torch, "adaptive_avg_pool1d avg_pool1d cov einsum instance_norm ravel repeat_interleave view_as_real"},
     {Trait::keeps_order, Of::any, "numpy.ndarray.astype numpy.astype numpy.nan_to_num"},

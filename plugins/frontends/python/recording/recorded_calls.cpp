@@ -7,6 +7,7 @@
 
 #include "python/foreign/autocast.h"
 #include "python/foreign/foreign_arguments.h"
+#include "python/foreign/list_functions.h"
 #include "python/foreign/without_derivative.h"
 #include "python/library/replaced_kernels.h"
 #include "python/library/torch_library.h"
@@ -53,6 +54,7 @@ Ref RecordedCalls::record_here(PyObject* callable, const ForeignFunction& functi
       if (const auto index = stand_ins_.find(argument); index && stand_ins_[*index].requires_grad) throw GraphBreak(fmt::format("{}: torch has no derivative by an argument that requires grad", function.name));
     });
   }
+  if (function.op || is_of_lists(function)) twins_.require_no_number(callable, function, operands, args, kwargs);
   if (const auto of = autocast_of(operands); of && autocast_may_change(function, draws(callable, function, args, kwargs), *of))
     if (std::optional<Ref> result = record_under_autocast(callable, function, args, kwargs, *of)) return std::move(*result);
   const auto first = static_cast<Index>(stand_ins_.size());

@@ -8,12 +8,21 @@ namespace {
 
 Ref item_or_whole(PyObject* object, Py_ssize_t at) { return Ref::borrow(is_list_argument(object) ? PySequence_Fast_GET_ITEM(object, at) : object); }
 
-/// Whether the operands of a call on lists are such that torch's functions of each tensor do the same: tensors of one dtype, and where a
-/// number is meant no tensor.
+/// Whether the operands of a call on lists are such that torch's functions of each tensor do the same: tensors of one dtype, and beside the lists
+/// none that requires grad, which most take for no number.
 bool are_alike(const StandIns& stand_ins, PyObject* args, PyObject* kwargs) {
   const std::vector<StandIns::Index> operands = stand_ins.among(args, kwargs);
   for (StandIns::Index index : operands)
     if (stand_ins[index].kind != TensorKind::torch || stand_ins[index].dtype != stand_ins[operands.front()].dtype) return false;
+  const auto requires_grad = [&](PyObject* argument) {
+    const auto index = stand_ins.find(argument);
+    return index && stand_ins[*index].requires_grad;
+  };
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
+    if (requires_grad(PyTuple_GET_ITEM(args, i))) return false;
+  PyObject* value = nullptr;
+  for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, nullptr, &value);)
+    if (requires_grad(value)) return false;
   return !operands.empty();
 }
 

@@ -90,6 +90,27 @@ Ref OpaqueTwins::outlook(PyObject* callable, const ForeignFunction& function, st
   }
 }
 
+void OpaqueTwins::require_no_number(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
+  std::vector<Index> like_numbers;
+  for (Index index : operands)
+    if (stand_ins_[index].requires_grad && stand_ins_[index].shape.empty()) like_numbers.push_back(index);
+  bool named = false;
+  PyObject* value = nullptr;
+  for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, nullptr, &value);)
+    if (const auto index = stand_ins_.find(value)) named |= stand_ins_[*index].shape.empty();
+  if ((like_numbers.empty() && !named) || function.flavour != ops::Flavour::torch || function.is_special()) return;
+  const KeptGenerator kept;
+  const TwinsWithHistory history(stand_ins_, like_numbers);
+  const Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get()), twin_kwargs = kwargs ? on_meta_device(stand_ins_.with_twins(kwargs).get()) : Ref();
+  try {
+    call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
+  } catch (const PythonError&) {
+    const bool is_refused = PyErr_ExceptionMatches(PyExc_TypeError);
+    const std::string why = take_first_line();
+    if (is_refused) throw GraphBreak(fmt::format("{} raises: {}", function.name, why));
+  }
+}
+
 long version_of(PyObject* twin) {
   Ref version = Ref::steal(PyObject_GetAttrString(twin, "_version"));
   if (!version) {
