@@ -30,7 +30,7 @@ constexpr Row kTable[] = {
      "shape dtype device ndim layout is_cuda is_cpu is_meta is_mps is_xpu requires_grad is_leaf itemsize nbytes is_quantized is_sparse is_sparse_csr "
      "is_mkldnn is_nested names size stride dim ndimension numel nelement element_size is_floating_point is_complex is_contiguous is_signed get_device "
      "storage_offset is_same_size is_conj is_neg is_inference __len__ is_tensor result_type can_cast promote_types broadcast_shapes strides flags "
-     "iscomplexobj isrealobj isscalar issubdtype is_distributed is_vulkan is_maia is_mtia is_ipu _version _base output_nr"},
+     "iscomplexobj isrealobj isscalar issubdtype is_distributed is_vulkan is_maia is_mtia is_ipu _version output_nr"},
     {Trait::data, Of::any,
      "item tolist __bool__ __float__ __int__ __index__ __complex__ equal allclose is_nonzero array_equal numpy __array__ data_ptr nonzero unique __repr__ "
      "__array_interface__ __array_struct__ __cuda_array_interface__ __dlpack__ ctypes __str__ __format__ __contains__ array2string tobytes "

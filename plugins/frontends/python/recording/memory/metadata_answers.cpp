@@ -26,15 +26,14 @@ std::optional<Ref> answer_of_kind(std::string_view name, const StandIn& self) {
   return std::nullopt;
 }
 
-/// What a tensor says of itself as an object: how often it was written, which one it views, its number among the results of a node. Of those that
-/// the graph makes that is known.
+/// What a tensor says of itself as an object: how often it was written, its number among the results of a node. Of those that the graph makes that is
+/// known.
 std::optional<Ref> answer_of_object(std::string_view name, const RecordedGraph& core, StandIns::Index index) {
-  if (name != "_version" && name != "_base" && name != "output_nr") return std::nullopt;
+  if (name != "_version" && name != "output_nr") return std::nullopt;
   const StandIns& stand_ins = core.stand_ins;
   const StandIn &self = stand_ins[index], &owner = stand_ins[stand_ins.owner(index)];
   const bool is_made = owner.kind == TensorKind::torch && !owner.input && !self.base && !stand_ins.is_reinterpreted(index) && !core.is_inference(index);
   if (is_made && name == "_version" && !self.counts_apart && !self.crossed) return checked(PyLong_FromUnsignedLong(stand_ins.storage_of(index).writes));
-  if (is_made && name == "_base" && !self.viewed) return Ref::borrow(Py_None);
   if (is_made && name == "output_nr" && !self.requires_grad) return checked(PyLong_FromLong(0));
   throw GraphBreak(fmt::format("{} of a tensor that is older than the call, or shares memory", name));
 }
