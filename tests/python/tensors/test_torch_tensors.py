@@ -383,3 +383,7 @@ def test_how_many_hold_a_tensor():
         return x.shape
 
     assert tenon.compile(swapped)(torch.ones(2, requires_grad=True)) == (3,)
+
+
+def test_an_empty_tensor_flattened_beside_its_reduction(check):
+    check(lambda x: (x.all(), x.flatten().cumsum(0), x.sum(), x.flatten() * 2), (torch.empty(0, 3),))

@@ -232,6 +232,7 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
 
 bool Planner::try_join(NodeId id, std::size_t step) {
   const ops::LoopBody& body = *context_.bodies[id.value];
+  if (std::ranges::find(body.extents, Dim(0)) != body.extents.end()) return false;  // it has nothing to compute
   const Draft& draft = *steps_[step].draft;
   std::vector<Dim> outer_extents, inner_extents, index;
   for (std::size_t i = 0; i < body.extents.size(); ++i)
