@@ -142,18 +142,19 @@ bool gains_by_copying(const Machine& machine, const ir::Graph& graph, const ir::
   return !moved && !(graph.type(operand).resolved_strides()[1] == Dim(1));
 }
 
-/// Puts a copy between convolutions and outputs of the graph, whose layout is given: rows of a product are then pixels.
+/// Puts a copy between convolutions and outputs of the graph, whose layout is given: rows of a product are then pixels. Other readers take what is copied.
 void copy_to_outputs(const Machine& machine, ir::Graph& graph, std::size_t rank) {
-  const auto users = graph.users();
   std::set<ValueId> outputs;
   for (const ir::Output& output : graph.outputs()) outputs.insert(output.value);
   for (ValueId output : outputs) {
     const ir::Value& value = graph.value(output);
-    if (value.kind != ir::ValueKind::result || graph.node(value.node).op != "conv_sum" || !users[output.value].empty() || graph.type(output).strides || !reads_windows(machine, graph, graph.node(value.node), rank)) continue;
+    if (value.kind != ir::ValueKind::result || graph.node(value.node).op != "conv_sum" || graph.type(output).strides || !reads_windows(machine, graph, graph.node(value.node), rank)) continue;
     const ir::Node node = graph.node(value.node);
+    const std::vector<NodeId> readers = graph.users()[output.value];
     ops::NodeBuilder b(graph, value.node);
     const ValueId sum = b.one(node.op, node.operands, node.attributes);
-    graph.replace_uses(node.results[0], b.one("clone", {sum}));
+    for (const NodeId user : readers) std::ranges::replace(graph.mutable_node(user).operands, output, sum);
+    graph.replace_uses(output, b.one("clone", {sum}));
     graph.erase_nodes(std::vector{graph.value(node.results[0]).node});
   }
 }

@@ -300,6 +300,19 @@ TEST_CASE("convolutions of 3 x 3 taps are transformed", "[convolutions]") {
   CHECK(exact.difference({}) == "");
 }
 
+TEST_CASE("convolutions that the graph gives are transformed, also where others read them", "[convolutions]") {
+  const ir::Graph graph = llvm_test::parse(R"(graph @main (%x: f32[2, 32, 13, 12], %k: f32[40, 32, 3, 3], %l: f32[32, 40, 3, 3]) {
+    %y: f32[2, 40, 13, 12] = conv_sum(%x, %k) {after = [1, 1], before = [1, 1], dilation = [1, 1], groups = 1, stride = [1, 1]}
+    %z: f32[2, 32, 13, 12] = conv_sum(%y, %l) {after = [1, 1], before = [1, 1], dilation = [1, 1], groups = 1, stride = [1, 1]}
+    %r: f32[2, 32, 13, 12] = relu(%z)
+    %m: f32[40] = sum(%y) {dim = [0, 2, 3], dtype = f32, keepdim = false}
+    return %y, %z, %r, %m
+  })");
+  CHECK(transformed(graph) == 2);
+  const llvm_test::Inputs inputs = llvm_test::random_inputs(graph);
+  CHECK(llvm_test::difference(graph, inputs.views, {}, 400).value_or("") == "");
+}
+
 TEST_CASE("large squares, where their error is allowed", "[convolutions]") {
   for (const auto& [height, width, padding] : {std::tuple{12, 12, 1}, {11, 13, 1}, {9, 30, 0}, {14, 15, 2}, {40, 59, 1}, {4, 30, 1}}) {
     Chain chain = transformed_chain(DType::f32, {3, 5, height, width}, 37, 70, padding);
