@@ -30,6 +30,19 @@ class Residual(nn.Module):
         return self.head(F.adaptive_avg_pool2d(x, 1).flatten(1))
 
 
+class Whitened(nn.Module):
+    """With decompositions that torch alone differentiates."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.head = nn.Linear(64, 16), nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = torch.tanh(self.inner(x))
+        spread = x.T @ x / len(x) + torch.eye(16, device=x.device, dtype=x.dtype)
+        return self.head(x @ torch.linalg.inv(torch.linalg.cholesky(spread)).T)
+
+
 class Block(nn.Module):
     def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -117,7 +130,7 @@ MODELS = {
     "mlp": (mlp, rows), "batch norm": (lambda: mlp(nn.BatchNorm1d(128)), rows), "layer norm": (lambda: mlp(nn.LayerNorm(128), nn.GELU()), rows),
     "dropout": (lambda: mlp(nn.Dropout(0.3)), rows), "residual": (Residual, pictures), "wide residual": (lambda: Residual(64), pictures),
     "language": (Language, sentences), "language, dropout": (lambda: Language(dropout=0.1), sentences), "language, tied": (lambda: Language(tied=True), sentences),
-    "lstm": (lambda: Recurrent(nn.LSTM), sequences), "gru": (lambda: Recurrent(nn.GRU), sequences), "by hand": (Manual, indices),
+    "lstm": (lambda: Recurrent(nn.LSTM), sequences), "gru": (lambda: Recurrent(nn.GRU), sequences), "by hand": (Manual, indices), "whitened": (Whitened, rows),
     "encoder layer": (lambda: nn.Sequential(nn.TransformerEncoderLayer(12, 2, 24, 0.1, batch_first=True), nn.Flatten(), nn.Linear(108, 10)), sequences),
     "group norm": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3), nn.GroupNorm(2, 8), nn.SiLU(), nn.ConvTranspose2d(8, 4, 2, 2), nn.AvgPool2d(2), nn.Flatten(), nn.LazyLinear(10)), pictures),
     "unet": (lambda: nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.Upsample(scale_factor=2, mode="bilinear"), nn.PReLU(), nn.InstanceNorm2d(8), nn.Softplus(), nn.ReflectionPad2d(1),

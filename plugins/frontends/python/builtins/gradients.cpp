@@ -73,7 +73,15 @@ std::optional<Ref> functions_may_leave(Evaluator& evaluator, Arguments) { return
 
 namespace {
 
-/// The gradients of the inputs as the program computes them. Throws GraphBreak where it does more than that.
+/// What `backward` of the program's gives. What it reads must be the same when gradients are computed.
+Ref gradients_by_program(Evaluator& evaluator, PyObject* function, Arguments arguments, PyObject* cls) {
+  const GuardSet::ReadAgain read = evaluator.heap().read_again_by(cls);
+  Ref found = evaluator.call_now(function, std::move(arguments));
+  (void)evaluator.heap().guards().read_again();  // here, where the graph may break
+  return found;
+}
+
+/// The gradients of the inputs as the program computes them, or a function of the library's. Throws GraphBreak where it does more than that.
 std::vector<Ref> way_back(Evaluator& evaluator, PyObject* applied, bool again) {
   Heap& heap = evaluator.heap();
   Recorder& recorder = evaluator.recorder();
@@ -86,15 +94,14 @@ std::vector<Ref> way_back(Evaluator& evaluator, PyObject* applied, bool again) {
   const std::size_t journalled = heap.journal().size();
   const Recorder::Progress before = recorder.progress();
   const Heap::NotedWrites written(heap);
-  const GuardSet::ReadAgain read = heap.read_again_by(checked(PyObject_GetAttrString(applied, "cls")).get());
   Ref function = checked(PyObject_GetAttrString(checked(imported("tenon._hooks")).get(), "way_back"));
   Arguments arguments;
   for (PyObject* argument : {applied, given.get(), again ? Py_True : Py_False}) arguments.values.push_back(Ref::borrow(argument));
-  Ref found = evaluator.call_now(function.get(), std::move(arguments));
+  const Ref cls = checked(PyObject_GetAttrString(applied, "cls"));
+  Ref found = cls.is(Py_None) ? evaluator.call_now(function.get(), std::move(arguments)) : gradients_by_program(evaluator, function.get(), std::move(arguments), cls.get());
   if (found.is(Py_None)) throw GraphBreak("the backward of a torch.autograd.Function raises an exception, or gives what is no gradient");
   const Recorder::Deeds deeds = recorder.deeds_since(before, {});
   if (written.any() || heap.journal().size() != journalled || deeds.writes || deeds.draws) throw GraphBreak("the backward of a torch.autograd.Function does more than compute");
-  (void)heap.guards().read_again();  // here, where the graph may break
   return evaluator.iteration().items_of(found.get());
 }
 

@@ -49,6 +49,8 @@ def _apply(called: Any, inputs: list, outputs: list, saved: list, once: bool) ->
 class Called:
     """Such a call, and how gradients flow through it."""
 
+    cls = None  # no code of the program's computes them
+
     def __init__(self, run: Any, inputs: list, saved: list, differentiable: tuple, reached: tuple) -> None:
         self.run = run
         self.inputs = inputs
@@ -76,6 +78,8 @@ class Called:
 
 class Again:
     """The gradients of a call, and how gradients flow through them: to the operands of the call, and to the gradients that were given."""
+
+    cls = None
 
     def __init__(self, run: Any, inputs: list, saved: list, reached: tuple) -> None:
         self.run = run
