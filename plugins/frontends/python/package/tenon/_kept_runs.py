@@ -47,13 +47,14 @@ def owner(number: int | torch.Tensor) -> torch.Tensor:
     return _of_thread.scopes[-1][int(number)]
 
 
-def tensors_in(arguments: Any) -> Iterator[torch.Tensor]:
-    """In the order in which a call has them."""
-    if isinstance(arguments, torch.Tensor):
-        yield arguments
-    elif isinstance(arguments, (tuple, list)):
-        for argument in arguments:
-            yield from tensors_in(argument)
+def tensors_in(arguments: Any, found: list[torch.Tensor]) -> list[torch.Tensor]:
+    """Those found and the tensors among the arguments of a call, in the order in which it has them. Captures follow this, too."""
+    for argument in arguments:
+        if isinstance(argument, torch.Tensor):
+            found.append(argument)
+        elif isinstance(argument, (tuple, list)):
+            tensors_in(argument, found)
+    return found
 
 
 def results_in(given: Any) -> list[torch.Tensor]:
@@ -101,6 +102,12 @@ class _Given:
             return saved.tensor
         given = self.tensors[saved.number]
         return given if given.stride() == saved.stride else torch.empty_strided(given.shape, saved.stride, dtype=given.dtype, device=given.device).copy_(given)
+
+
+def _numbers_of(saved: Sequence[_Saved], tensors: Sequence[torch.Tensor]) -> list[int]:
+    """Which of some tensors each is; -1 for none."""
+    places = {_place(tensor): number for number, tensor in reversed([*enumerate(tensors)])}
+    return [places.get(_place(one.tensor), -1) for one in saved]
 
 
 @contextlib.contextmanager
@@ -177,9 +184,8 @@ class Run:
         given = _Given(kept)
         with _saving(given) as saved:
             results = results_in(function(*args, **kwargs))
-        places = {_place(tensor): number for number, tensor in reversed([*enumerate([*operands, *results])])}
-        for one in saved:
-            if (number := places.get(_place(one.tensor), -1)) in kept:
+        for one, number in zip(saved, _numbers_of(saved, [*operands, *results])):
+            if number in kept:
                 one.stands_for(number)
         _copy_borrowed(saved, operands)
         return results, cls(results, [operand for operand in operands if operand.requires_grad], given)
@@ -272,13 +278,12 @@ def _is_differentiated_in_python(function: Callable[..., Any]) -> bool:
 
 
 def _outlook(function: Callable[..., Any], args: tuple, kwargs: dict) -> tuple[tuple[bool, ...], tuple[int, ...], tuple[bool, ...]] | None:
-    operands = list(tensors_in([*args, *kwargs.values()]))
+    operands = tensors_in([*args, *kwargs.values()], [])
     with _saving(_Given(())) as saved:
         results = results_in(function(*args, **kwargs))
         if any(not isinstance(result, torch.Tensor) for result in results):
             return None
-        places = {_place(tensor): number for number, tensor in reversed([*enumerate([*operands, *results])])}
-        kept = {places.get(_place(one.tensor), -1) for one in saved} - {-1}
+        kept = {*_numbers_of(saved, [*operands, *results])} - {-1}
         ends = [result for result in results if result.requires_grad]
         leaves = [operand for operand in operands if operand.requires_grad]
         found = torch.autograd.grad(ends, leaves, [torch.empty_like(end) for end in ends], allow_unused=True) if ends else [None] * len(leaves)

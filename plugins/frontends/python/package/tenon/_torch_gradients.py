@@ -9,12 +9,12 @@ from typing import Any
 import torch
 
 from tenon._hooks import functions_may_leave, track_function, track_leaving
-from tenon._kept_runs import gradients_again, gradients_of_run
+from tenon._kept_runs import gradients_again, gradients_of_run, tensors_in
 
 
 def call(function: Any, *args: Any, **kwargs: Any) -> Any:
     """The results of a function of torch, with its gradients."""
-    operands = _tensors_in([*args, *kwargs.values()], [])
+    operands = tensors_in([*args, *kwargs.values()], [])
     for tensor in operands:
         if not tensor.is_floating_point() and tensor.requires_grad:
             return NotImplemented
@@ -92,15 +92,6 @@ class Again:
         if create_graph:
             return None
         return gradient_call(gradients_of_run, (self.run, self.saved, given, self.reached, self.is_last), self.inputs, False)
-
-
-def _tensors_in(arguments: Any, found: list) -> list:
-    for argument in arguments:
-        if isinstance(argument, torch.Tensor):
-            found.append(argument)
-        elif isinstance(argument, (tuple, list)):
-            _tensors_in(argument, found)
-    return found
 
 
 def outlook_on(function: Any, args: tuple, kwargs: dict) -> Any:

@@ -20,8 +20,6 @@ class OpaqueTwins {
   Ref call(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs, const OpaqueUse& use);
   /// Whether torch would differentiate what the call gives by these operands; nothing where it cannot be said without computing it.
   std::optional<bool> have_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
-  /// The same for each tensor that it gives.
-  std::optional<std::vector<bool>> with_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
   /// Throws GraphBreak where torch takes no tensor without dimensions in the place where one is given: a number is meant, and it requires grad, or a bool.
   void require_no_number(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
   /// What torch keeps of the call, as tenon._kept_runs.outlook has it; empty where it cannot say.
