@@ -5,6 +5,7 @@ import atexit
 import copy
 import dataclasses
 import os
+import random
 import shutil
 import sys
 import tempfile
@@ -18,6 +19,7 @@ if "TENON_CACHE_DIR" not in os.environ:  # neither what the user has nor what an
 
 import tenon  # noqa: E402
 
+SEED = int(os.environ.get("TENON_TEST_SEED", "0"))
 DEVICE = os.environ.get("TENON_TEST_DEVICE")  # where `check` puts tensors: devices/README.md
 if DEVICE:
     sys.path.insert(0, os.path.dirname(__file__))
@@ -86,10 +88,24 @@ class Graphs:
         return graph.forward
 
 
+def seed_draws():
+    """What tests draw is the same in any order and selection of them."""
+    random.seed(SEED)
+    np.random.seed(SEED)
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(SEED)
+
+
+def pytest_collectstart(collector):
+    if isinstance(collector, pytest.Module):
+        seed_draws()
+
+
 @pytest.fixture(autouse=True)
 def fresh():
-    """Each test starts without compiled code, counters or logs."""
+    """Each test starts without compiled code, counters or logs, and with the same seeds."""
     tenon.reset()
+    seed_draws()
     yield
     tenon.set_logs()
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "fusion/draft.h"
+#include "drafts/draft.h"
 #include "fusion/plan.h"
 
 namespace tenon::codegen {

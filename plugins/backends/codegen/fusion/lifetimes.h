@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "fusion/draft.h"
+#include "drafts/draft.h"
 #include "fusion/plan.h"
 
 namespace tenon::codegen {

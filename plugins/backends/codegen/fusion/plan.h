@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "core/ir/graph.h"
-#include "fusion/concatenation.h"
-#include "fusion/product.h"
-#include "fusion/row_softmax.h"
+#include "drafts/concatenation.h"
+#include "drafts/product.h"
+#include "drafts/row_softmax.h"
 #include "loops/kernel.h"
 #include "machine/machine.h"
 

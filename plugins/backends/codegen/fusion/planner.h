@@ -12,8 +12,8 @@
 
 #include "core/ir/outputs.h"
 #include "fusion/chain.h"
-#include "fusion/contraction.h"
-#include "fusion/draft.h"
+#include "drafts/contraction.h"
+#include "drafts/draft.h"
 #include "fusion/plan.h"
 
 namespace tenon::codegen {

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/ops/catalog.h"
 #include "core/ops/view.h"
-#include "fusion/cost.h"
+#include "drafts/cost.h"
 #include "fusion/lifetimes.h"
 #include "fusion/planner.h"
 

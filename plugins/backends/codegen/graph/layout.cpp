@@ -11,7 +11,7 @@
 #include "core/ops/notation/window.h"
 #include "core/ops/view.h"
 #include "core/rewrite/reached_values.h"
-#include "fusion/contraction.h"
+#include "drafts/contraction.h"
 
 namespace tenon::codegen {
 namespace {

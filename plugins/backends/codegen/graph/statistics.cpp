@@ -10,7 +10,7 @@
 #include "core/ops/catalog.h"
 #include "core/ops/loop_body.h"
 #include "core/ops/view.h"
-#include "fusion/concatenation.h"
+#include "drafts/concatenation.h"
 
 namespace tenon::codegen {
 namespace {

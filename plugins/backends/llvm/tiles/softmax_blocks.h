@@ -2,7 +2,7 @@
 // looked for, and divided by their sum after the second product (Milakov and Gimelshein 2018, arXiv:1805.02867).
 #pragma once
 
-#include "fusion/row_softmax.h"
+#include "drafts/row_softmax.h"
 #include "tiles/tile.h"
 
 namespace tenon::llvm_backend {

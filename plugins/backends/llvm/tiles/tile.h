@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/ir/dim.h"
-#include "fusion/contraction.h"
+#include "drafts/contraction.h"
 #include "fusion/plan.h"
 
 namespace tenon::llvm_backend {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "decisions/loop_shaping.h"
-#include "fusion/operand.h"
+#include "drafts/operand.h"
 #include "matrix/winograd.h"
 
 namespace tenon::llvm_backend {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/rewrite/rewriter.h"
-#include "python/call/run_frame.h"
-#include "python/call/spent_node.h"
+#include "python/call/program/run_frame.h"
+#include "python/call/gradients/spent_node.h"
 #include "python/compat/object_layout.h"
 #include "python/compat/waiting_signals.h"
 #include "python/foreign/autocast.h"

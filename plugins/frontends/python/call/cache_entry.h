@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "python/call/plain_cost.h"
-#include "python/call/program.h"
-#include "python/call/segment_node.h"
+#include "python/call/program/program.h"
+#include "python/call/gradients/segment_node.h"
 #include "python/call/written_inputs.h"
 #include "python/capture/capture.h"
 #include "python/compat/real_frame.h"

@@ -2,9 +2,9 @@
 #include <span>
 
 #include "python/call/cache_entry.h"
-#include "python/call/late_outputs.h"
+#include "python/call/program/late_outputs.h"
 #include "python/call/result_views.h"
-#include "python/call/run_frame.h"
+#include "python/call/program/run_frame.h"
 #include "python/compat/object_layout.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"

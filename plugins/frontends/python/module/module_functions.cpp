@@ -4,7 +4,7 @@
 #include "python/call/capture_run.h"
 #include "python/call/compiled_function.h"
 #include "python/call/function_cache.h"
-#include "python/call/segment_node.h"
+#include "python/call/gradients/segment_node.h"
 #include "python/decode/code.h"
 #include "python/export/export_capture.h"
 #include "python/export/exported_graph.h"

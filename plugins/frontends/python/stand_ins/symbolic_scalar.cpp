@@ -1,22 +1,15 @@
 #include "python/stand_ins/symbolic_scalar.h"
 
-#include <fmt/format.h>
-
-#include <new>
 #include <string_view>
+#include <utility>
 
 #include "python/heap/type_traits.h"
-#include "python/objects/object_type.h"
 #include "python/stand_ins/stand_in_uses.h"
+#include "python/symbols/number_type.h"
 #include "python/symbols/symbolic_int.h"
 
 namespace tenon::python {
 namespace {
-
-struct SymbolicScalar {
-  PyObject_HEAD
-  ScalarValue value;
-};
 
 [[noreturn]] void needs_value(PyObject* a, const char* use) {
   StandInUses::active().need_scalar(scalar_of(a), use);
@@ -98,21 +91,15 @@ PyObject* next_below(PyObject* a, PyObject*) { return next_int(a, "floor"); }
 PyObject* next_above(PyObject* a, PyObject*) { return next_int(a, "ceil"); }
 PyObject* truncated(PyObject* a, PyObject*) { return next_int(a, "trunc"); }
 PyObject* rounded(PyObject* a, PyObject* digits) {
-  const bool to_int = PyTuple_GET_SIZE(digits) == 0 || PyTuple_GET_ITEM(digits, 0) == Py_None;
-  if (to_int) return next_int(a, "round");
+  if (rounds_to_int(digits)) return next_int(a, "round");
   return guarded([&] { return StandInUses::active().rounded(a, PyTuple_GET_ITEM(digits, 0)); });
 }
 
 PyObject* attribute(PyObject* a, PyObject* name) {
-  auto* type = reinterpret_cast<PyObject*>(scalar_of(a).integral ? &PyLong_Type : &PyFloat_Type);
-  if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) return Py_NewRef(type);
-  if (PyUnicode_CompareWithASCIIString(name, "__format__") == 0 || !PyObject_HasAttr(type, name)) return PyObject_GenericGetAttr(a, name);
+  PyTypeObject* type = scalar_of(a).integral ? &PyLong_Type : &PyFloat_Type;
+  if (asks_for_class(name)) return Py_NewRef(reinterpret_cast<PyObject*>(type));
+  if (says_nothing_of_value(name, type)) return PyObject_GenericGetAttr(a, name);
   return needs(a, "an attribute");
-}
-
-void destroy(PyObject* self) {
-  reinterpret_cast<SymbolicScalar*>(self)->value.~ScalarValue();
-  Py_TYPE(self)->tp_free(self);
 }
 
 PyNumberMethods number_methods() {
@@ -148,17 +135,8 @@ PyMethodDef kMethods[] = {{"__format__", format, METH_O, nullptr},
 }  // namespace
 
 PyTypeObject* symbolic_scalar_type() {
-  return static_type<SymbolicScalar>("Number", [](PyTypeObject& type) {
-    static PyNumberMethods numbers = number_methods();
-    type.tp_doc = "Stands for a number that the graph computes while a call is captured.";
-    type.tp_dealloc = destroy;
-    type.tp_as_number = &numbers;
-    type.tp_hash = hash;
-    type.tp_repr = type.tp_str = text;
-    type.tp_getattro = attribute;
-    type.tp_richcompare = compare;
-    type.tp_methods = kMethods;
-  });
+  return number_type<ScalarValue>("Number", "Stands for a number that the graph computes while a call is captured.",
+                                  [] { return NumberSlots{number_methods(), hash, text, attribute, compare, kMethods}; });
 }
 
 bool is_symbolic_scalar(PyObject* object) { return Py_TYPE(object) == symbolic_scalar_type(); }
@@ -173,13 +151,8 @@ bool is_function_of_floats(PyObject* callable) {
   return module_name == "math" || (module_name == "builtins" && (function == "min" || function == "max"));
 }
 
-const ScalarValue& scalar_of(PyObject* symbolic_scalar) { return reinterpret_cast<SymbolicScalar*>(symbolic_scalar)->value; }
+const ScalarValue& scalar_of(PyObject* symbolic_scalar) { return value_in<ScalarValue>(symbolic_scalar); }
 
-Ref make_symbolic_scalar(ScalarValue value) {
-  auto* made = PyObject_New(SymbolicScalar, symbolic_scalar_type());
-  if (!made) throw PythonError();
-  new (&made->value) ScalarValue(std::move(value));
-  return Ref::steal(reinterpret_cast<PyObject*>(made));
-}
+Ref make_symbolic_scalar(ScalarValue value) { return make_number(symbolic_scalar_type(), std::move(value)); }
 
 }  // namespace tenon::python

@@ -4,12 +4,11 @@
 
 #include <cmath>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include "core/base/error.h"
 #include "python/heap/type_traits.h"
-#include "python/objects/object_type.h"
+#include "python/symbols/number_type.h"
 #include "python/symbols/symbols.h"
 
 namespace tenon::python {
@@ -17,12 +16,7 @@ namespace {
 
 using Operator = ir::Relation::Operator;
 
-struct SymbolicInt {
-  PyObject_HEAD
-  ir::Dim dim;
-};
-
-const ir::Dim& dim_of(PyObject* object) { return reinterpret_cast<SymbolicInt*>(object)->dim; }
+const ir::Dim& dim_of(PyObject* object) { return value_in<ir::Dim>(object); }
 
 Symbols& symbols() {
   if (Symbols* active = Symbols::active()) return *active;
@@ -178,10 +172,8 @@ PyObject* format(PyObject* a, PyObject* spec) {
 }
 
 PyObject* attribute(PyObject* a, PyObject* name) {
-  if (PyUnicode_CompareWithASCIIString(name, "__class__") == 0) return Py_NewRef(reinterpret_cast<PyObject*>(&PyLong_Type));
-  // What int does not have either (`__torch_function__`, `__array__`) says nothing of the value.
-  if (PyUnicode_CompareWithASCIIString(name, "__format__") == 0 || PyUnicode_CompareWithASCIIString(name, "bit_length") == 0 || !PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyLong_Type), name))
-    return PyObject_GenericGetAttr(a, name);
+  if (asks_for_class(name)) return Py_NewRef(reinterpret_cast<PyObject*>(&PyLong_Type));
+  if (says_nothing_of_value(name, &PyLong_Type) || PyUnicode_CompareWithASCIIString(name, "bit_length") == 0) return PyObject_GenericGetAttr(a, name);
   return guarded([&]() -> PyObject* { return PyObject_GetAttr(specialised(a, "an attribute of it is read").get(), name); }, nullptr);
 }
 
@@ -217,11 +209,6 @@ PyObject* compare(PyObject* a, PyObject* b, int operation) {
   }, nullptr);
 }
 
-void destroy(PyObject* self) {
-  reinterpret_cast<SymbolicInt*>(self)->dim.~Dim();
-  Py_TYPE(self)->tp_free(self);
-}
-
 PyNumberMethods number_methods() {
   PyNumberMethods n{};
   n.nb_add = add;
@@ -250,8 +237,7 @@ PyNumberMethods number_methods() {
 
 PyObject* itself(PyObject* a, PyObject*) { return Py_NewRef(a); }
 PyObject* rounded(PyObject* a, PyObject* digits) {
-  const bool to_int = PyTuple_GET_SIZE(digits) == 0 || PyTuple_GET_ITEM(digits, 0) == Py_None;
-  if (to_int) return Py_NewRef(a);
+  if (rounds_to_int(digits)) return Py_NewRef(a);
   return guarded([&] { return checked(PyObject_CallMethod(specialised(a, "it is rounded").get(), "__round__", "O", PyTuple_GET_ITEM(digits, 0))); });
 }
 
@@ -281,17 +267,8 @@ PyMethodDef kMethods[] = {{"bit_length", bit_length, METH_NOARGS, nullptr},
 }  // namespace
 
 PyTypeObject* symbolic_int_type() {
-  return static_type<SymbolicInt>("Int", [](PyTypeObject& type) {
-    static PyNumberMethods numbers = number_methods();
-    type.tp_doc = "Stands for an int while a call is captured.";
-    type.tp_dealloc = destroy;
-    type.tp_as_number = &numbers;
-    type.tp_hash = hash;
-    type.tp_repr = type.tp_str = text;
-    type.tp_getattro = attribute;
-    type.tp_richcompare = compare;
-    type.tp_methods = kMethods;
-  });
+  return number_type<ir::Dim>("Int", "Stands for an int while a call is captured.",
+                              [] { return NumberSlots{number_methods(), hash, text, attribute, compare, kMethods}; });
 }
 
 PyObject* ufunc_of_number(PyObject*, PyObject*, PyObject*) {
@@ -303,10 +280,7 @@ bool is_symbolic_int(PyObject* object) { return Py_TYPE(object) == symbolic_int_
 
 Ref make_integer(const ir::Dim& dim) {
   if (dim.is_constant()) return checked(PyLong_FromLongLong(dim.constant()));
-  auto* made = PyObject_New(SymbolicInt, symbolic_int_type());
-  if (!made) throw PythonError();
-  new (&made->dim) ir::Dim(dim);
-  return Ref::steal(reinterpret_cast<PyObject*>(made));
+  return make_number(symbolic_int_type(), dim);
 }
 
 std::optional<ir::Dim> integer_of(PyObject* object) {

@@ -1,6 +1,6 @@
 // What recognition says of a product is enough to compute it: its loops and operands give the judge's numbers, and where it says that an operand
 // lies as a matrix or in windows, the elements lie there.
-#include "fusion/product.h"
+#include "drafts/product.h"
 
 #include <cmath>
 #include <map>
