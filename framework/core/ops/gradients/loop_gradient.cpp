@@ -284,10 +284,6 @@ struct ScatterPlaces {
   }
 };
 
-ValueId full_of(NodeBuilder& b, ir::Literal value, DType dtype, const Shape& shape) {
-  return b.full(std::move(value), dtype, shape);
-}
-
 /// Of several writes to one place each gets the gradient of that place, as in torch: which of them lasts is nobody's promise.
 OperandGradients scatter_gradients(NodeBuilder& b, const ir::Node& node, const ScatterBody& body, ValueId adjoint) {
   const bool overwriting = overwrites(body.combine);
@@ -304,7 +300,7 @@ OperandGradients scatter_gradients(NodeBuilder& b, const ir::Node& node, const S
   }
   const ValueId handed = b.cast(places.read(b, adjoint), compute_type(base.dtype));
   target.propagate(body.target.results.back(), handed, gradients);
-  gradients[body.base] = overwriting ? places.put(b, adjoint, full_of(b, 0.0, base.dtype, body.extents)) : adjoint;
+  gradients[body.base] = overwriting ? places.put(b, adjoint, b.full(0.0, base.dtype, body.extents)) : adjoint;
   return gradients;
 }
 

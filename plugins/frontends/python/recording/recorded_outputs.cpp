@@ -29,7 +29,7 @@ void RecordedOutputs::require_buildable(PyObject* stand_in) {
   if (s.requires_grad && !s.input)
     if (const auto function = gradients_.unwalked_function(present_.of(index))) {
       functions_leave_ = true;
-      throw Unbuildable(stand_ins_[*function].object.get(), "a torch.autograd.Function is applied to a tensor that requires grad, whose gradient is asked for later");
+      throw Unbuildable(stand_ins_[*function].object.get(), "a gradient is asked for later of a torch.autograd.Function, or of a call whose gradient only torch knows");
     }
   const StandIn& root = stand_ins_[stand_ins_.root(index)];
   if (s.requires_grad && s.viewed && root.input && may_overlap_itself(root.shape, root.strides))

@@ -204,7 +204,7 @@ Ref TensorRecorder::differentiable_by_library(PyObject* callable, std::span<cons
 }
 
 Ref TensorRecorder::outlook_on(PyObject* callable, PyObject* args, PyObject* kwargs) {
-  return OpaqueTwins(core_, known_).outlook(callable, foreign_function(callable), core_.stand_ins.among(args, kwargs), args, kwargs);
+  return OpaqueTwins(core_, known_).outlook(callable, core_.stand_ins.among(args, kwargs), args, kwargs);
 }
 
 Recorder::Pieces TensorRecorder::pieces_of(PyObject* callable) {

@@ -34,10 +34,6 @@ bool say_the_same(PyObject* one, PyObject* other) {
   return true;
 }
 
-}  // namespace
-
-namespace {
-
 /// Twins that require grad while it lives.
 class TwinsWithHistory {
  public:
@@ -59,16 +55,33 @@ class TwinsWithHistory {
   std::vector<Ref> twins_;
 };
 
+/// A call of torch's made on twins, with a history where the tensors have one. What it draws is not taken from the program's generator.
+class CallWithHistory {
+ public:
+  CallWithHistory(StandIns& stand_ins, std::span<const StandIns::Index> operands, PyObject* args, PyObject* kwargs)
+      : history_(stand_ins, operands), args_(on_meta_device(stand_ins.with_twins(args).get())),
+        kwargs_(kwargs ? on_meta_device(stand_ins.with_twins(kwargs).get()) : Ref()) {}
+
+  Ref of(PyObject* callable) const { return call_quietly(callable, args_.get(), kwargs_.get(), ops::Flavour::torch); }
+  /// The call described instead of made, with the keywords that it has: `callable(function, args, kwargs)`.
+  Ref described_by(PyObject* callable, PyObject* function) const {
+    return call_quietly(callable, checked(PyTuple_Pack(3, function, args_.get(), kwargs_.get())).get(), nullptr, ops::Flavour::torch);
+  }
+
+ private:
+  KeptGenerator kept_;
+  TwinsWithHistory history_;
+  Ref args_, kwargs_;
+};
+
 }  // namespace
 
 std::optional<bool> OpaqueTwins::have_gradient(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
   if (function.flavour != ops::Flavour::torch) return std::nullopt;
-  const KeptGenerator kept;
-  const TwinsWithHistory history(stand_ins_, operands);
-  const Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get()), twin_kwargs = kwargs ? on_meta_device(stand_ins_.with_twins(kwargs).get()) : Ref();
+  const CallWithHistory call(stand_ins_, operands, args, kwargs);
   std::vector<Ref> given;
   try {
-    collect_tensors(call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour).get(), given);
+    collect_tensors(call.of(callable).get(), given);
   } catch (const PythonError&) {
     PyErr_Clear();
     return std::nullopt;
@@ -76,13 +89,11 @@ std::optional<bool> OpaqueTwins::have_gradient(PyObject* callable, const Foreign
   return std::ranges::any_of(given, [](const Ref& tensor) { return !checked(PyObject_GetAttrString(tensor.get(), "requires_grad")).is(Py_False); });
 }
 
-Ref OpaqueTwins::outlook(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
-  const KeptGenerator kept;
-  const TwinsWithHistory history(stand_ins_, operands);
-  const Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get()), twin_kwargs = on_meta_device(stand_ins_.with_twins(kwargs).get());
+Ref OpaqueTwins::outlook(PyObject* callable, std::span<const Index> operands, PyObject* args, PyObject* kwargs) {
+  const CallWithHistory call(stand_ins_, operands, args, kwargs);
   const Ref asking = checked(PyObject_GetAttrString(checked(imported("tenon._kept_runs")).get(), "outlook"));
   try {
-    Ref found = call_quietly(asking.get(), checked(PyTuple_Pack(3, callable, twin_args.get(), twin_kwargs.get())).get(), nullptr, function.flavour);
+    Ref found = call.described_by(asking.get(), callable);
     return found.is(Py_None) ? Ref() : std::move(found);
   } catch (const PythonError&) {
     PyErr_Clear();
@@ -99,11 +110,9 @@ void OpaqueTwins::require_no_number(PyObject* callable, const ForeignFunction& f
   for (Py_ssize_t at = 0; kwargs && PyDict_Next(kwargs, &at, nullptr, &value);)
     if (const auto index = stand_ins_.find(value)) named |= stand_ins_[*index].shape.empty();
   if ((like_numbers.empty() && !named) || function.flavour != ops::Flavour::torch || function.is_special()) return;
-  const KeptGenerator kept;
-  const TwinsWithHistory history(stand_ins_, like_numbers);
-  const Ref twin_args = on_meta_device(stand_ins_.with_twins(args).get()), twin_kwargs = kwargs ? on_meta_device(stand_ins_.with_twins(kwargs).get()) : Ref();
+  const CallWithHistory call(stand_ins_, like_numbers, args, kwargs);
   try {
-    call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
+    call.of(callable);
   } catch (const PythonError&) {
     const bool is_refused = PyErr_ExceptionMatches(PyExc_TypeError);
     const std::string why = take_first_line();

@@ -23,7 +23,7 @@ class OpaqueTwins {
   /// Throws GraphBreak where torch takes no tensor without dimensions in the place where one is given: a number is meant, and it requires grad, or a bool.
   void require_no_number(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
   /// What torch keeps of the call, as tenon._kept_runs.outlook has it; empty where it cannot say.
-  Ref outlook(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
+  Ref outlook(PyObject* callable, std::span<const Index> operands, PyObject* args, PyObject* kwargs);
   /// What an in-place function gives must be the tensor that it wrote, with the metadata that it had.
   void require_written(PyObject* answer, const ForeignFunction& function, Index written) const;
 
