@@ -87,6 +87,7 @@ struct Joint {
   std::size_t forward_nodes = 0;  // the first of its nodes are those of the forward, where that has no composite op to expand
   std::vector<ValueId> inputs, tangents, begun;   // begun: where gradients begin
   std::vector<std::optional<ValueId>> gradients;  // by wanted value
+  bool asked_once = false;                        // nodes of torch's would have saved something for them
 };
 
 /// What is computed twice by gradients, or by them and the forward, is computed once: gradients of functions are written in what these compute.
@@ -145,7 +146,7 @@ Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector
   if (seeds.empty())
     for (ValueId v : given_zeros(graph, ends.results, wanted)) seeds.push_back({v, zeros(joint.graph, joint.graph.type(v))});
   for (const Seed& seed : seeds) joint.begun.push_back(seed.of);
-  const auto found = differentiate(joint.graph, seeds, wanted, stops_at(graph, wanted), {}, {}, for_more);
+  const auto found = differentiate(joint.graph, seeds, wanted, stops_at(graph, wanted), {}, [&](NodeId, bool reads) { joint.asked_once |= reads; }, for_more);
   auto next = found.begin();
   for (bool reached : ends.reached) joint.gradients.push_back(reached ? *next++ : std::nullopt);
   if (!for_more) drop_own_gradients(joint);
@@ -309,6 +310,7 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result>
   for (ValueId v : saved) joint.graph.set_strides(v, forward.type(v).strides);
   BackwardGraph made;
   made.results = std::move(results);
+  made.asked_once = joint.asked_once;
   made.reads_result = made.results.size() == 1 && gradients_read(joint, needed, ops::without_own_gradient(forward, made.results[0].value));
   Copier backward(joint.graph, forward.name + "_backward");
   for (ValueId v : needed.inputs()) {
@@ -355,8 +357,7 @@ InnerValue inner_value(const ir::Graph& forward, ValueId value, std::span<const 
   const auto output = std::ranges::find_if(outputs, [&](std::uint32_t o) { return forward.outputs()[o].value == value; });
   if (output != outputs.end()) return {.output = *output, .view = {}};
   const auto view = std::ranges::find(views, value, &ViewedResult::value);
-  if (view != views.end()) return {.output = {}, .view = static_cast<std::uint32_t>(view - views.begin())};
-  return {};
+  return {.output = {}, .view = view == views.end() ? std::nullopt : std::optional(static_cast<std::uint32_t>(view - views.begin()))};
 }
 
 }  // namespace
@@ -396,14 +397,13 @@ BackwardGraph part_of(const ir::Graph& forward, const BackwardGraph& whole, std:
                       const std::vector<bool>& asked) {
   const Ends ends = ends_of(whole, wanted);
   Joint joint = with_gradients(forward, ends, given);
-  const Ends read{.results = joint.begun, .wanted = ends.wanted, .reached = ends.reached};
-  add_zeros(joint, forward, read);
+  add_zeros(joint, forward, {.results = joint.begun, .wanted = ends.wanted, .reached = ends.reached});
   for (std::size_t w = 0; w < wanted.size(); ++w)
     if (!asked[w]) joint.gradients[w].reset();
   const std::vector<ValueId> kept = without_own_gradients(forward, values_of(forward, whole.kept_outputs));
   joint.forward_nodes += read_parts_of_kept(joint.graph, joint.forward_nodes, kept);
   const Needed needed(joint, kept);
-  BackwardGraph made{.graph = {}, .results = whole.results, .kept_inputs = whole.kept_inputs, .kept_outputs = whole.kept_outputs, .gradients = {}, .reads_result = whole.reads_result};
+  BackwardGraph made{.graph = {}, .results = whole.results, .kept_inputs = whole.kept_inputs, .kept_outputs = whole.kept_outputs, .gradients = {}, .reads_result = whole.reads_result, .asked_once = whole.asked_once};
   Copier backward(joint.graph, forward.name + "_backward");
   for (std::uint32_t i : whole.kept_inputs) backward.add_input(joint.inputs[i]);
   for (ValueId v : kept) backward.add_kept(v);

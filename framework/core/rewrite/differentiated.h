@@ -26,6 +26,7 @@ struct BackwardGraph {
   std::vector<std::uint32_t> kept_outputs;  // by input of `graph` behind these: the output of the forward
   std::vector<std::optional<std::uint32_t>> gradients;  // by wanted value: which output of `graph` is its gradient; none where nothing reads it
   bool reads_result = false;  // it has one result, with which gradients are computed: nodes of torch that keep their result do so
+  bool asked_once = true;     // torch lets go of what some of its own nodes have saved: not of what functions of the program keep in their own way
 };
 
 /// Where gradients go from one graph to another inside the forward: at an output on which others depend, at a view of one, or at a value that both need

@@ -61,3 +61,14 @@ class Several(Function):
     def backward(ctx, of_product, of_sum, of_places):
         x, w = ctx.saved_tensors
         return of_product * w * ctx.factor + of_sum, (of_product * x).sum(0) + of_sum, None
+
+
+class Spike(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.x = x
+        return (x > 0).to(x.dtype)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient / (1 + (2.0 * ctx.x).abs()) ** 2

@@ -6,7 +6,7 @@ import tenon
 torch = pytest.importorskip("torch")
 from torch.autograd.function import once_differentiable  # noqa: E402
 
-from tests.python.training.functions import Exponential, Reversed, Several, Swish  # noqa: E402
+from tests.python.training.functions import Exponential, Reversed, Several, Spike, Swish  # noqa: E402
 
 D = torch.float64
 Function = torch.autograd.Function
@@ -78,17 +78,6 @@ class Clamped(Function):
         gradient = gradient.clone()
         gradient[~inside] = 0
         return gradient, None, None
-
-
-class Spike(Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.x = x
-        return (x > 0).to(x.dtype)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient / (1 + (2.0 * ctx.x).abs()) ** 2
 
 
 class Attention(Function):

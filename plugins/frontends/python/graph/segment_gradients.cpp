@@ -184,7 +184,7 @@ GradientNode node_of(CapturedGraph& captured, const SegmentGradients& gradients,
   for (const rewrite::BackwardGraph::Result& result : part.results)
     node.results.push_back(result.output ? tensor_of_output(captured, *result.output) : add_unseen(captured, gradients.forward, result.value));
   for (std::uint32_t o : part.kept_outputs) node.kept_tensors.push_back(tensor_of_output(captured, o));
-  node.part = {.graph = {}, .results = part.results, .kept_inputs = part.kept_inputs, .kept_outputs = part.kept_outputs, .gradients = part.gradients, .reads_result = part.reads_result};
+  node.part = {.graph = {}, .results = part.results, .kept_inputs = part.kept_inputs, .kept_outputs = part.kept_outputs, .gradients = part.gradients, .reads_result = part.reads_result, .asked_once = part.asked_once};
   node.whole = captured_gradients(captured, gradients, node, std::move(part), std::vector<TangentLayout>(node.results.size(), TangentLayout::row_major));
   return node;
 }

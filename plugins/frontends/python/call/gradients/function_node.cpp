@@ -240,7 +240,16 @@ PyObject* has_functions(PyObject* self, PyObject*) {
   return reported([&] { return Ref::borrow(state_of(self).backward->gradients().has_functions ? Py_True : Py_False); });
 }
 
+/// asked_once(): whether torch lets go of what is kept. It always does where the result is: an attribute that leads back to its node would keep that.
+PyObject* asked_once(PyObject* self, PyObject*) {
+  return reported([&] {
+    const rewrite::BackwardGraph& part = state_of(self).backward->node(state_of(self).node).part;
+    return Ref::borrow(part.asked_once || part.reads_result ? Py_True : Py_False);
+  });
+}
+
 PyMethodDef kMethods[] = {
+    {"asked_once", asked_once, METH_NOARGS, nullptr},
     {"has_functions", has_functions, METH_NOARGS, nullptr},
     {"gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(gradients)), METH_FASTCALL, nullptr},
     {"again", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(again)), METH_FASTCALL, nullptr},

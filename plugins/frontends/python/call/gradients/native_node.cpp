@@ -60,6 +60,7 @@ class SegmentBody final : public NodeBody {
   const char* name() const override { return "SegmentBackward"; }
 
   void release() noexcept override {
+    if (!backward->node(node).part.asked_once) return;
     kept.clear();
     released = true;
   }

@@ -15,13 +15,17 @@ class Segment(torch.autograd.Function):
     def forward(ctx, call, kept, results, *inputs):
         ctx.call = call
         ctx.keeps = bool(kept)
-        ctx.save_for_backward(*kept)
+        ctx.own = None
+        if call.asked_once():
+            ctx.save_for_backward(*kept)
+        else:
+            ctx.own = [(tensor.detach(), tensor._version) for tensor in kept]  # which counts writes with the tensor
         ctx.set_materialize_grads(False)
         return results
 
     @staticmethod
     def backward(ctx, *tangents):
-        kept = ctx.saved_tensors if ctx.keeps else ()  # torch's own errors: freed, or written since
+        kept = _unwritten(ctx.own) if ctx.own else ctx.saved_tensors if ctx.keeps else ()  # torch's own errors: freed, or written since
         tangents = tuple(t if t is None else t.contiguous() for t in tangents)
         if all(t is None for t in tangents) and not ctx.call.has_functions():
             return (None,) * len(ctx.needs_input_grad)
@@ -34,6 +38,17 @@ def _gradients(call, kept, tangents):
     if torch.is_grad_enabled():  # the gradients are to have gradients
         return call.again(kept, tangents)
     return call.gradients(kept, tangents)
+
+
+def _unwritten(kept):
+    """What is kept where torch lets go of nothing. What was written is refused: parts of gradients may have been computed before."""
+    for tensor, version in kept:
+        if tensor._version != version:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: it is at "
+                f"version {tensor._version}; expected version {version} instead."
+            )
+    return tuple(tensor for tensor, _ in kept)
 
 
 def _is_batch(tensor):
