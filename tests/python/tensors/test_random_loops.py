@@ -1,13 +1,14 @@
 """A short run of random loops; `python -m tests.fuzz_loops` runs for as long as one likes."""
 import dataclasses
+import math
 import sys
 from pathlib import Path
 
 import pytest
 
 sys.path.append(str(Path(__file__).parents[3]))
-from tests.fuzz_loops.counts import Tally, objections  # noqa: E402
-from tests.fuzz_loops.program import ITERATIONS  # noqa: E402
+from tests.fuzz_loops.counts import Tally, objections, tally  # noqa: E402
+from tests.fuzz_loops.program import ITERATIONS, Loop  # noqa: E402
 from tests.walks.sampled import run_module  # noqa: E402
 
 
@@ -18,10 +19,16 @@ def test_work_grows_with_the_iterations_alone():
     assert run.stdout.splitlines()[-1] == "10 loops, 0 differ"
 
 
-@pytest.mark.parametrize("seed", ["62", "210"])
-def test_what_kernels_store_in_passing_is_alive_beside_what_reads_it(seed):
+@pytest.mark.parametrize("seed", ["62", "210"], ids=["what is stored in passing", "what is padded"])
+def test_loops_that_did_more_than_node_by_node(seed):
     run = run_module("tests.fuzz_loops", "--seed", seed, "--count", "1")
     assert run.stdout.splitlines()[-1] == "1 loops, 0 differ", run.stdout[-4000:] + run.stderr[-2000:]
+
+
+def test_results_that_nothing_reads_are_looked_at_for_errors_and_let_go():
+    loop = Loop(628)  # of its products only the last one is read
+    counted, _ = tally(loop, 20, True)
+    assert counted.live_bytes < 8 * 8 * math.prod(loop.shape)
 
 
 def test_the_counts_tell_linear_from_quadratic_work():

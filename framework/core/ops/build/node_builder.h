@@ -19,6 +19,7 @@ class NodeBuilder {
 
   ir::Graph& graph() { return graph_; }
   void at(ir::SharedLocation location) { location_ = std::move(location); }
+  void before(std::optional<ir::NodeId> node) { before_ = node; }
   void on(ir::Device device) { device_ = device; }
   ir::Device device() const { return device_; }
 

@@ -54,7 +54,9 @@ class AlarmBuilder {
   AlarmBuilder(ir::Graph& graph, const FloatErrors& without_flags)
       : graph_(graph), builder_(graph), without_flags_(without_flags), read_(read_values(graph)), folded_(graph.value_capacity(), false) {}
 
-  void watch(ir::NodeId id, const ErrorHandling& handling) {
+  /// `next`: the node behind it. What is watched is looked at before that: nothing is kept for it.
+  void watch(ir::NodeId id, std::optional<ir::NodeId> next, const ErrorHandling& handling) {
+    builder_.before(next);
     const FloatErrors& ignored = handling.ignored;  // what the node says nothing of
     const ir::Node node = graph_.node(id);  // nodes are added
     const bool folded = note_folded(node);
@@ -204,7 +206,7 @@ std::optional<ValueId> add_error_alarm(ir::Graph& graph, const ErrorHandlings& h
   if (!handlings.empty()) without_flags = errors_that_may_be_met(graph, handlings).ignored - FloatErrors{.under = true};
   AlarmBuilder builder(graph, without_flags);
   const std::vector<ir::NodeId> nodes(graph.nodes().begin(), graph.nodes().end());
-  for (ir::NodeId node : nodes) builder.watch(node, handlings.of(node));
+  for (std::size_t i = 0; i < nodes.size(); ++i) builder.watch(nodes[i], i + 1 < nodes.size() ? std::optional(nodes[i + 1]) : std::nullopt, handlings.of(nodes[i]));
   return builder.alarm();
 }
 
