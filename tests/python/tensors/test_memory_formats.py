@@ -280,3 +280,20 @@ def test_copies_keep_the_strides_of_dimensions_of_size_1(function, layout):
     x = torch.as_strided(torch.rand(80), *layout)
     with torch.no_grad():
         assert tenon.compile(function)(x).stride() == function(x).stride()
+
+
+@pytest.mark.parametrize("function", [torch.zeros_like, torch.empty_like, torch.ones_like, torch.rand_like, torch.clone, torch.Tensor.contiguous, torch.Tensor.float, torch.Tensor.double],
+                         ids=lambda f: f.__name__)
+def test_the_format_that_is_kept_by_name(function):
+    x = images()
+    compiled = tenon.compile(lambda x, f: function(x, memory_format=f))
+    for like in (x, x.to(memory_format=torch.channels_last), x.transpose(1, 3), x[:, ::2], x[:, :1], x[:1].expand(3, 8, 6, 5), x[:0]):
+        for kept in (torch.preserve_format, torch.contiguous_format, torch.preserve_format):
+            try:
+                want = function(like, memory_format=kept)
+            except RuntimeError as error:
+                with pytest.raises(RuntimeError, match=str(error)[:40]):
+                    compiled(like, kept)
+                continue
+            got = compiled(like, kept)
+            assert (got.shape, got.stride(), got.dtype, got is like, got._version) == (want.shape, want.stride(), want.dtype, want is like, want._version)

@@ -67,6 +67,7 @@ void find_objects(TorchLibrary& torch) {
   torch.size = attribute(torch.module, "Size");
   torch.layout = attribute(torch.module, "layout");
   torch.memory_format = attribute(torch.module, "memory_format");
+  torch.preserve_format = attribute(torch.module, "preserve_format");
   torch.generator = attribute(torch.module, "Generator");
   torch.empty_strided = attribute(torch.module, "empty_strided");
   torch.as_strided = attribute(torch.module, "as_strided");

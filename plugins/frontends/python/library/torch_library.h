@@ -18,6 +18,7 @@ struct TorchLibrary {
   Ref tensor, parameter, tensor_base, dtype, device, size, layout, memory_format, generator;  // types
   Ref empty_strided, as_strided, disable_subclass;         // callables
   Ref cpu, meta, strided;                                  // torch.device("cpu"), torch.device("meta"), torch.strided
+  Ref preserve_format;                                     // torch.preserve_format
   Ref dtypes[kDTypeCount];                                 // torch.float32 and the like, by DType
   std::uint8_t scalar_types[kDTypeCount] = {};             // c10::ScalarType by DType
   Ref stand_in;                                            // the class of stand-ins: torch_stand_in.cpp

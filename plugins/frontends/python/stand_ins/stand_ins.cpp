@@ -170,6 +170,8 @@ void StandIns::place_storage(Index index) {
   const StandIn& s = stand_ins_[index];
   const TwinPlace place = place_of_twin(s.twin.get());
   storages_[s.storage].twins.push_back({place.storage, place.offset - s.offset});
+  const auto [known, is_new] = by_place_.try_emplace(place.storage, s.storage);
+  if (!is_new) known->second = std::min(known->second, s.storage);
 }
 
 PyObject* StandIns::twin(Index index) {
@@ -208,11 +210,8 @@ std::optional<StandIns::Index> StandIns::of_twin(PyObject* twin) const {
 }
 
 std::optional<std::uint32_t> StandIns::storage_at(const TwinPlace& place) const {
-  for (std::uint32_t storage = 0; storage < storages_.size(); ++storage)
-    if (stand_ins_[storages_[storage].first].kind != TensorKind::scalar &&
-        std::ranges::find(storages_[storage].twins, place.storage, &Storage::TwinMemory::address) != storages_[storage].twins.end())
-      return storage;
-  return std::nullopt;
+  const auto known = by_place_.find(place.storage);
+  return known == by_place_.end() ? std::nullopt : std::optional(known->second);
 }
 
 std::int64_t StandIns::offset_in(std::uint32_t storage, const TwinPlace& place) const {

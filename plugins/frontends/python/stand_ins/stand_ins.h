@@ -146,6 +146,7 @@ class StandIns {
   bool any_reinterpreted_ = false;
   std::unordered_map<PyObject*, Index> by_object_;
   std::unordered_map<PyObject*, Index> by_twin_;
+  std::unordered_map<const void*, std::uint32_t> by_place_;  // storages by where their twins lie: of several the first
 };
 
 /// A new object with the items of `sequence` replaced: of the same type, named tuples included.

@@ -6,7 +6,11 @@
 namespace tenon::python {
 
 bool kwargs_name_a_layout(PyObject* kwargs) {
-  return kwargs && (PyDict_GetItemString(kwargs, "memory_format") || PyDict_GetItemString(kwargs, "order"));
+  if (!kwargs) return false;
+  PyObject* format = PyDict_GetItemString(kwargs, "memory_format");
+  const TorchLibrary* torch = known_torch_library();
+  const bool keeps = !format || format == Py_None || (torch && format == torch->preserve_format.get());
+  return !keeps || PyDict_GetItemString(kwargs, "order");
 }
 
 bool is_empty_sequence(PyObject* answer) { return (PyTuple_CheckExact(answer) || PyList_CheckExact(answer)) && PySequence_Fast_GET_SIZE(answer) == 0; }

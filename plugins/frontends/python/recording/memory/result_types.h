@@ -6,7 +6,7 @@
 
 namespace tenon::python {
 
-/// Whether a keyword asks for a memory layout.
+/// Whether a keyword asks for another memory layout than the operand's.
 bool kwargs_name_a_layout(PyObject* kwargs);
 
 /// Whether a call gives () or []: no tensors, and nothing else.
