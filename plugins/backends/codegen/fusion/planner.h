@@ -89,6 +89,7 @@ class Planner {
   bool is_moved(NodeId id, const std::vector<std::vector<NodeId>>& users, std::size_t most) const;
   double reach_cost(NodeId id);
   bool reads_from(ValueId value, ValueId memory) const;
+  bool is_load_of_another(NodeId id, double cost) const;
 
   // ---- which kernel computes what (joining.cpp)
   void place(NodeId id);

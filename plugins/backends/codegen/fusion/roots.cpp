@@ -320,6 +320,25 @@ bool Planner::reads_from(ValueId value, ValueId memory) const {
   return false;
 }
 
+/// True when computing what the node gives is little more than loading it: few operations on elements of one value in memory.
+bool Planner::is_load_of_another(NodeId id, double cost) const {
+  if (machine_.worth_storing_repeated(cost, 2)) return false;
+  const double own = points_of(id);
+  std::vector<ValueId> seen{graph_.node(id).results[0]};
+  std::size_t loaded = 0;
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const ir::Value& v = graph_.value(seen[i]);
+    if (v.kind == ir::ValueKind::literal || algebra_.estimate(graph_.type(seen[i]).element_count()) < own) continue;
+    if (v.kind != ir::ValueKind::result || context_.in_memory[seen[i].value]) {
+      ++loaded;
+      continue;
+    }
+    for (ValueId operand : graph_.node(v.node).operands)
+      if (std::ranges::find(seen, operand) == seen.end()) seen.push_back(operand);
+  }
+  return loaded == 1;
+}
+
 /// What may raise is computed also where nothing reads it: an index out of range, of whose elements the program makes no use. A number lies in memory,
 /// so that it is known whether it raises before whatever takes it begins (stop_early).
 void Planner::keep_checks(const std::vector<std::vector<NodeId>>& users) {
@@ -383,7 +402,7 @@ void Planner::decide_on(NodeId id, const std::vector<std::vector<NodeId>>& users
   const std::size_t paths = paths_to(id, users);
   const bool large = cost > machine_.thresholds.inlined_cost;
   const bool shortcut = is_shortcut(id, users);
-  if (!large && !shortcut && !machine_.worth_storing(cost, paths)) return;
+  if (!large && !shortcut && (!machine_.worth_storing(cost, paths) || is_load_of_another(id, cost))) return;
   log(fmt::format("store %{}: {} at {:.0f} operations", graph_.value(node.results[0]).name,
                   large ? "its expression is long," : shortcut ? "a shortcut beside a product," : fmt::format("read in {} places,", paths), cost));
   for (ValueId r : node.results) context_.in_memory[r.value] = true;

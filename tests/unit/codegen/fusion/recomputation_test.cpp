@@ -150,3 +150,16 @@ TEST_CASE("what is shifted after a cheap step is not computed anew for each shif
     s[0] = mixed(b, s[0], rolled(b, clipped(b, s[0]), 2, 1));
   });
 }
+
+TEST_CASE("what is as cheap to make of one array as to load is not stored, however many read it", "[fusion]") {
+  const auto stores = [](auto make) {
+    ir::Graph graph;
+    ops::NodeBuilder b(graph);
+    const ir::Type type = ir::Type::tensor(DType::f32, {64, 64});
+    const ValueId x = graph.add_input(type), y = graph.add_input(type), made = make(b, x, y);
+    for (int i = 0; i < 40; ++i) graph.add_output({b.one("sum", {made}, {{"dim", Dims{1}}, {"keepdim", false}}), ir::OutputKind::result, {}});
+    return tally_of(std::move(graph)).stores;
+  };
+  CHECK(stores([](auto& b, ValueId x, ValueId) { return b.one("mul", {x, b.literal(0.6)}); }) == 40 * 64);
+  CHECK(stores([](auto& b, ValueId x, ValueId y) { return b.one("mul", {x, y}); }) == 40 * 64 + 64 * 64);
+}
