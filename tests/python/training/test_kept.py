@@ -120,6 +120,47 @@ def test_pictures_are_kept_with_channels_last():
     assert tenon.stats()["eager_fallbacks"] == 0
 
 
+def pictures():
+    torch.manual_seed(0)
+    layers = [nn.Conv2d(3, 32, 3), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 32, 3), nn.BatchNorm2d(32), nn.Sigmoid(), nn.Conv2d(32, 16, 3), nn.MaxPool2d(2)]
+    return nn.Sequential(*layers).double()
+
+
+def test_convolutions_give_what_is_kept_as_others_read_it(capfd):
+    network = pictures()
+    x = torch.randn(2, 3, 20, 21, dtype=torch.float64)
+    want = torch.autograd.grad(network(x).square().sum(), list(network.parameters()))
+    tenon.set_logs(fusion=True)
+    result = tenon.compile(network)(x)
+    tenon.set_logs()
+    told = capfd.readouterr().err
+    assert "conv_sum" in told and "clone" not in told and "permute" not in told
+    torch.testing.assert_close(torch.autograd.grad(result.square().sum(), list(network.parameters())), want)
+
+
+def test_pictures_of_several_sizes_are_kept():
+    network = pictures()
+    compiled = tenon.compile(network)
+    for images, height in [(2, 20), (3, 20), (4, 23), (5, 21), (1, 20)]:
+        x = torch.randn(images, 3, height, 21, dtype=torch.float64)
+        want = torch.autograd.grad(network(x).square().sum(), list(network.parameters()))
+        torch.testing.assert_close(torch.autograd.grad(compiled(x).square().sum(), list(network.parameters())), want)
+    assert tenon.stats()["eager_fallbacks"] == 0
+
+
+def test_second_gradients_read_the_pictures_that_are_kept():
+    network = pictures()
+    x = torch.randn(2, 3, 20, 21, dtype=torch.float64, requires_grad=True)
+
+    def run(network):
+        (slope,) = torch.autograd.grad(network(x).square().sum(), x, create_graph=True)
+        return torch.autograd.grad(slope.square().sum(), [x, *network.parameters()], allow_unused=True)
+
+    want, compiled = run(network), tenon.compile(network)
+    for _ in range(2):
+        torch.testing.assert_close(run(compiled), want)
+
+
 LAYOUTS = {
     "turned": lambda w: w.t(), "a part": lambda w: w[:, 1:], "every second": lambda w: w[:, ::2], "expanded": lambda w: w[:1].expand(5, 6),
     "dimensions last": lambda w: w.reshape(5, 2, 3).permute(2, 0, 1), "itself": lambda w: w,

@@ -200,22 +200,65 @@ std::vector<bool> around_convolutions(const ir::Graph& graph, std::size_t rank) 
   return rewrite::reached_values(graph, pictures, in_place, takes);
 }
 
+/// What library calls and scatters read and give, whose layout is given.
+std::set<ValueId> whole_operands(const ir::Graph& graph) {
+  std::set<ValueId> values;
+  for (NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    if ((node.op == "constant" && node.operands.empty()) || ops::loop_of(graph, id)) continue;
+    values.insert(node.operands.begin(), node.operands.end());
+    values.insert(node.results.begin(), node.results.end());
+  }
+  return values;
+}
+
+/// What moves the channels of its operand to the end: in row-major order it lies as that does with channels last.
+std::optional<ValueId> picture_behind(const ir::Graph& graph, ValueId value) {
+  if (graph.value(value).kind != ir::ValueKind::result) return {};
+  const ir::Node& node = graph.node(graph.value(value).node);
+  if (node.op != "permute") return {};
+  const auto dims = std::get<std::vector<Dim>>(*node.attribute("dims"));
+  for (std::size_t d = 0; d < dims.size(); ++d)
+    if (dims[d] != Dim(d == 0 ? 0 : d + 1 == dims.size() ? 1 : static_cast<std::int64_t>(d) + 1)) return {};
+  return node.operands[0];
+}
+
+/// Makes pictures outputs themselves whose channels are moved to the end for an output: it is the same memory, which others read, too.
+void give_where_they_lie(ir::Graph& graph, std::size_t rank) {
+  std::vector<ir::Output> outputs(graph.outputs().begin(), graph.outputs().end());
+  if (std::ranges::none_of(outputs, [&](const ir::Output& output) { return picture_behind(graph, output.value).has_value(); })) return;
+  const std::set<ValueId> fixed = whole_operands(graph);
+  const auto around = around_convolutions(graph, rank);
+  std::set<ValueId> given;
+  for (const ir::Output& output : outputs) given.insert(output.value);
+  std::vector<NodeId> moves;
+  for (ir::Output& output : outputs) {
+    const auto picture = picture_behind(graph, output.value);
+    if (!picture || !around[picture->value] || graph.value(*picture).kind != ir::ValueKind::result || graph.type(*picture).strides || fixed.contains(*picture)) continue;
+    if (ops::is_view(graph, graph.value(*picture).node) || !given.insert(*picture).second) continue;
+    graph.set_strides(*picture, ir::channels_last_strides(graph.type(*picture).shape));
+    moves.push_back(graph.value(output.value).node);
+    output.value = *picture;
+  }
+  graph.set_outputs(std::move(outputs));
+  const auto users = graph.users();
+  std::erase_if(moves, [&](NodeId id) {
+    const ValueId moved = graph.node(id).results[0];
+    return !users[moved.value].empty() || std::ranges::find(graph.outputs(), moved, &ir::Output::value) != graph.outputs().end();
+  });
+  graph.erase_nodes(moves);
+}
+
 }  // namespace
 
 void choose_layouts(ir::Graph& graph, const Machine& machine) {
   const std::size_t rank = rank_that_gains(machine, graph);
   if (rank == 0) return;
   pad_few_channels(machine, graph);
+  give_where_they_lie(graph, rank);
   copy_to_outputs(machine, graph, rank);
-  std::set<ValueId> fixed;
+  std::set<ValueId> fixed = whole_operands(graph);
   for (const ir::Output& output : graph.outputs()) fixed.insert(output.value);
-  for (NodeId id : graph.nodes()) {
-    const ir::Node& node = graph.node(id);
-    if (node.op == "constant" && node.operands.empty()) continue;
-    if (ops::loop_of(graph, id)) continue;
-    fixed.insert(node.operands.begin(), node.operands.end());
-    fixed.insert(node.results.begin(), node.results.end());
-  }
   const auto around = around_convolutions(graph, rank);
   for (NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);

@@ -62,6 +62,12 @@ TensorOutput fresh_tensor(const CapturedGraph& captured, const ir::Type& type, s
   return made;
 }
 
+/// The order in which the dimensions of a value lie whose type says its strides; nothing for row-major order.
+std::vector<std::int64_t> order_of(const CapturedGraph& captured, const ir::Type& type) {
+  const Extents shape = sizes_now(captured, type.shape), strides = sizes_now(captured, *type.strides);
+  return is_row_major(shape, strides) ? std::vector<std::int64_t>() : memory_order(shape, strides);
+}
+
 /// How a result lies, over the symbols of its graph; nothing for row-major order.
 std::optional<ir::Shape> strides_of(const TensorOutput& output, const ir::Type& type) {
   if (output.varying_shape.empty()) {
@@ -277,9 +283,12 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::s
   require_values(parts.forward, captured.assumptions);
   if (captured.late_sizes) give_sizes_that_gradients_read(captured, parts);
   for (std::size_t o = captured.recording->graph.outputs().size(); o < parts.forward.outputs().size(); ++o) {
-    const ir::Type& type = parts.forward.type(parts.forward.outputs()[o].value);
-    captured.tensors.push_back(fresh_tensor(captured, type, o));
+    const ir::ValueId value = parts.forward.outputs()[o].value;
+    const ir::Type type = parts.forward.type(value);
+    const bool laid_out = type.strides && parts.forward.value(value).kind == ir::ValueKind::result;  // of an input it is a copy in row-major order
+    captured.tensors.push_back(fresh_tensor(captured, type, o, laid_out ? order_of(captured, type) : std::vector<std::int64_t>()));
     captured.tensors.back().late = depends_on_data(captured, type.shape);
+    if (laid_out) parts.forward.set_strides(value, std::nullopt);  // its tensor says it
   }
   made->forward = std::move(parts.forward);
   made->values = std::move(parts.wanted);
