@@ -1,14 +1,11 @@
 #include "core/rewrite/differentiated.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 #include <string>
 #include <unordered_map>
 
 #include "core/base/error.h"
-#include "core/ir/printer.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "core/ops/gradients/own_gradients.h"
@@ -20,6 +17,7 @@
 #include "core/rewrite/kept_layouts.h"
 #include "core/rewrite/never_chosen.h"
 #include "core/rewrite/rewriter.h"
+#include "core/rewrite/shared_nodes.h"
 
 namespace tenon::rewrite {
 namespace {
@@ -90,30 +88,6 @@ struct Joint {
   bool asked_once = false;                        // nodes of torch's would have saved something for them
 };
 
-/// What is computed twice by gradients, or by them and the forward, is computed once: gradients of functions are written in what these compute.
-void share_nodes(Joint& joint) {
-  ir::Graph& graph = joint.graph;
-  std::unordered_map<std::string, NodeId> by_text;
-  const std::vector<NodeId> nodes(graph.nodes().begin(), graph.nodes().end());
-  for (std::size_t i = 0; i < nodes.size(); ++i) {
-    const ir::Node& node = graph.node(nodes[i]);
-    if (!node.regions.empty() || !is_pure(graph, node)) continue;
-    std::string text(node.op);
-    for (ValueId v : node.operands)
-      text += graph.value(v).kind == ir::ValueKind::literal ? fmt::format(" {}", ir::print_literal(graph, graph.value(v).literal)) : fmt::format(" %{}", v.value);
-    for (const auto& attribute : node.attributes) text += fmt::format(" {}={}", std::string_view(attribute.name), ir::print_attribute(graph, attribute.value));
-    const auto [first, is_new] = by_text.try_emplace(std::move(text), nodes[i]);
-    if (is_new || i < joint.forward_nodes) continue;
-    const std::vector<ValueId> mine = node.results, known = graph.node(first->second).results;
-    if (mine.size() != known.size()) continue;
-    for (std::size_t r = 0; r < mine.size(); ++r) {
-      if (!(graph.type(mine[r]) == graph.type(known[r]))) continue;
-      graph.replace_uses(mine[r], known[r]);
-      std::ranges::replace(joint.gradients, std::optional(mine[r]), std::optional(known[r]));
-    }
-  }
-}
-
 void drop_own_gradients(Joint& joint) {  // which have said theirs
   std::vector<ValueId> gradients;
   IdSet<NodeId> forward;
@@ -150,7 +124,7 @@ Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector
   auto next = found.begin();
   for (bool reached : ends.reached) joint.gradients.push_back(reached ? *next++ : std::nullopt);
   if (!for_more) drop_own_gradients(joint);
-  share_nodes(joint);
+  share_nodes(joint.graph, joint.forward_nodes, joint.gradients);
   return joint;
 }
 
