@@ -72,22 +72,4 @@ GradBuilder::Values median(GradBuilder& g) {
   return {evenly(g, g.one("eq", {g.operand(), g.result()}), g.result(), g.gradient(), {Dim(static_cast<std::int64_t>(dim_of(g.query())))})};
 }
 
-/// Each result's gradient goes to the first largest element of its window.
-GradBuilder::Values max_pool(GradBuilder& g) {
-  const OpQuery& q = g.query();
-  const ir::Attributes attributes = q.attributes();
-  const ValueId places = g.result_count() == 2 ? g.result(1) : g.nodes().call("max_pool_with_indices", {g.operand()}, attributes)[1];
-  const std::size_t spatial = q.find("output_size") ? q.integers("output_size").size() : q.integers("kernel_size").size();
-  const auto flat = [&](ValueId v) {
-    Shape shape = g.type(v).shape;
-    const Dim count = ir::product(std::span(shape).subspan(shape.size() - spatial));
-    shape.resize(shape.size() - spatial);
-    shape.push_back(count);
-    return g.reshape(v, shape);
-  };
-  const ValueId x = flat(g.operand());
-  const ValueId sums = added_at(g, x, flat(places), flat(g.gradient()), g.type(x).rank() - 1);
-  return {g.reshape(sums, g.type(g.operand()).shape)};
-}
-
 }  // namespace tenon::ops::gradients
