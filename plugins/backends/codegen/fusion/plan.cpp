@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "core/base/error.h"
+#include "fusion/early_steps.h"
 #include "fusion/joint_launch.h"
 #include "fusion/parallel_reduction.h"
 #include "fusion/planner.h"
@@ -219,7 +220,8 @@ Plan Planner::assemble() {
     if (joined[s]) plan.steps.push_back(std::move(*joined[s]));
     else if (!inside[s]) add_to(plan, steps_[s], stored);
   }
-  stop_early(plan);
+  stop_early(plan, graph_);
+  update_early(plan, graph_);
   if (options_.fuse) join_launches(plan, graph_, algebra_, machine_, options_);
   plan.algebra = std::move(algebra_);
   return plan;

@@ -203,7 +203,6 @@ class Planner {
   // ---- the plan (plan.cpp)
   Plan assemble();
   std::vector<std::size_t> count_reads() const;
-  void stop_early(Plan& plan) const;
   void shape(KernelStep& step) { codegen::shape(step, machine_, graph_, algebra_, options_.log); }
   ContractionStep product_of(PendingStep& pending, const std::vector<bool>& stored);
   void add_to(Plan& plan, PendingStep& step, const std::vector<bool>& stored);

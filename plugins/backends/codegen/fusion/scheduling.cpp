@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
-#include <optional>
 #include <ranges>
 #include <set>
 
 #include "fusion/lifetimes.h"
-#include "fusion/overwriting.h"
 #include "fusion/planner.h"
 
 namespace tenon::codegen {
@@ -251,48 +249,6 @@ void Planner::take(const Reordering& order) {
     order_.push_back(s);
     furthest_.push_back(std::max(furthest_.empty() ? 0 : furthest_.back(), steps_[s].last));
   }
-}
-
-namespace {
-
-/// For each step the ones that last wrote what it touches. `written`: the values that each writes.
-std::vector<std::vector<std::size_t>> makers(const Plan& plan, const ir::Graph& graph, const std::vector<std::vector<std::size_t>>& written) {
-  std::vector<std::vector<std::size_t>> found(plan.steps.size());
-  std::vector<std::optional<std::size_t>> writer(graph.value_capacity() + plan.temporaries.size());
-  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    for (const auto& values : {values_of(plan.steps[s], graph, false), written[s]})
-      for (std::size_t v : values)
-        if (writer[v]) found[s].push_back(*writer[v]);
-    for (std::size_t v : written[s]) writer[v] = s;
-  }
-  return found;
-}
-
-}  // namespace
-
-/// Steps that may stop for a single number run first, with what gives them that: later ones may then write over inputs.
-void Planner::stop_early(Plan& plan) const {
-  if (std::ranges::none_of(plan.steps, may_stop)) return;
-  std::vector<std::vector<std::size_t>> written;
-  for (const Step& step : plan.steps) written.push_back(values_of(step, graph_, true));
-  std::vector<int> times_written(graph_.value_capacity() + plan.temporaries.size(), 0);
-  for (const auto& values : written)
-    for (std::size_t v : values) ++times_written[v];
-  const auto before = makers(plan, graph_, written);
-  const auto is_number = [&](std::size_t v) { return v < graph_.value_capacity() && times_written[v] == 1 && graph_.type(ValueId(v)).element_count() == Dim(1); };
-  std::vector<bool> gives_numbers(plan.steps.size()), early(plan.steps.size(), false);
-  for (std::size_t s = 0; s < plan.steps.size(); ++s)
-    gives_numbers[s] = std::ranges::all_of(written[s], is_number) && std::ranges::all_of(before[s], [&](std::size_t b) { return gives_numbers[b]; });
-  for (std::size_t s = plan.steps.size(); s-- > 0;) {
-    if (!gives_numbers[s] || !(early[s] || may_stop(plan.steps[s]))) continue;
-    early[s] = true;
-    for (std::size_t b : before[s]) early[b] = true;
-  }
-  std::vector<Step> steps;
-  for (const bool now : {true, false})
-    for (std::size_t s = 0; s < plan.steps.size(); ++s)
-      if (early[s] == now) steps.push_back(std::move(plan.steps[s]));
-  plan.steps = std::move(steps);
 }
 
 }  // namespace tenon::codegen
