@@ -320,6 +320,35 @@ def test_a_scaler_skips_steps_whose_gradients_are_infinite():
     assert tenon.stats()["graph_breaks"] == 0
 
 
+def test_a_scaler_and_its_optimizer_may_be_arguments():
+    """The scaler asks for the optimizer's address: another optimizer has another state there."""
+    def step(net, optimizer, scaler, x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(x), y)
+        scaler.scale(loss).backward()
+        scaler.unscale_(optimizer)
+        nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+        scaler.step(optimizer)
+        scaler.update()
+        return loss.detach()
+
+    def objects():
+        torch.manual_seed(1)
+        net = nn.Linear(6, 3)
+        return net, [torch.optim.SGD(net.parameters(), lr=rate) for rate in (0.1, 0.3)], torch.amp.GradScaler("cpu", init_scale=8.0, growth_interval=2)
+
+    (net, optimizers, scaler), (twin, twins, twin_scaler) = objects(), objects()
+    fast = tenon.compile(step)
+    for call in range(6):
+        x, y = torch.randn(5, 6), torch.randint(0, 3, (5,))
+        which = call // 3
+        torch.testing.assert_close(fast(twin, twins[which], twin_scaler, x, y), step(net, optimizers[which], scaler, x, y))
+        for p, q in zip(net.parameters(), twin.parameters()):
+            torch.testing.assert_close(q, p)
+        assert scaler.state_dict() == twin_scaler.state_dict()
+    assert tenon.stats()["graph_breaks"] == 0
+
+
 def test_gradients_are_changed_through_data(check):
     def make():
         return network()

@@ -43,7 +43,9 @@ Handled builtin_id(Evaluator& evaluator, Arguments& arguments) {
   require_count(arguments, 1, "id");
   Heap& heap = evaluator.heap();
   const SourceId source = heap.source_of(arguments[0]);
-  if (source && !heap.sources().from_argument(source) && !asked_by_module(evaluator, "copy")) {
+  // Arguments are others at each call, but for what a scaler knows of an optimizer.
+  const bool is_known = source && (!heap.sources().from_argument(source) || asked_by_module(evaluator, "torch.amp.grad_scaler"));
+  if (is_known && !asked_by_module(evaluator, "copy")) {
     if (heap.sources()[source].kind != SourceKind::constant) heap.guards().add(GuardKind::identity, source, arguments[0]);
     return checked(PyLong_FromVoidPtr(arguments[0]));
   }
