@@ -29,6 +29,12 @@ def cases():
         yield "channels last", shape, ["%t: D[R] on device2:0 = permute(%x) {dims = [0, 2, 3, 1]}", "%y: D[R] on device2:0 = neg(%t)"], (b, h, w, c), lambda x: -x.permute(0, 2, 3, 1)
         yield "statistics of channels", shape, ["%y: D[R] on device2:0 = sum(%x) {dim = [0, 2, 3], keepdim = false}"], (c,), lambda x: x.sum((0, 2, 3))
         yield "statistics of last channels", (b, h, w, c), ["%y: D[R] on device2:0 = sum(%x) {dim = [0, 1, 2], keepdim = false}"], (c,), lambda x: x.sum((0, 1, 2))
+        to, pooled = "{dims = [0, 3, 1, 2]}", (b, (h + 1) // 2, (w + 1) // 2, c)
+        window = "{ceil_mode = false, dilation = [1, 1], kernel_size = [3, 3], padding = [1, 1], stride = [2, 2]}"
+        yield "windows of last channels", (b, h, w, c), [f"%c: D[{b}, {c}, {h}, {w}] on device2:0 = permute(%x) {to}",
+                                                         f"%p: D[{b}, {c}, {pooled[1]}, {pooled[2]}] on device2:0 = max_pool(%c) {window}",
+                                                         "%y: D[R] on device2:0 = permute(%p) {dims = [0, 2, 3, 1]}"], pooled, \
+            lambda x: torch.nn.functional.max_pool2d(x.permute(0, 3, 1, 2), 3, 2, 1).permute(0, 2, 3, 1)
 
 
 def scatters(session: Session) -> tuple[int, int]:

@@ -242,6 +242,20 @@ TEST_CASE("few results are added up in two stages, the same each time", "[ptx]")
   }
 }
 
+TEST_CASE("windows of pictures with their channels last are read channels at a time", "[ptx]") {
+  for (const char* dtype : {"f32", "f16", "f64", "i8"}) {
+    const std::string text = fmt::format(R"(graph @main (%x: {0}[2, 9, 8, 32]) {{
+      %c: {0}[2, 32, 9, 8] = permute(%x) {{dims = [0, 3, 1, 2]}}
+      %p: {0}[2, 32, 5, 4] = max_pool(%c) {{ceil_mode = false, dilation = [1, 1], kernel_size = [3, 3], padding = [1, 1], stride = [2, 2]}}
+      %y: {0}[2, 5, 4, 32] = permute(%p) {{dims = [0, 2, 3, 1]}}
+      return %y
+    }})", dtype);
+    INFO(text);
+    CHECK(ptx_test::schedule_graph(llvm_test::parse(text)).kernels[0].schedule.lanes > 1);
+    CHECK(fault_of(text) == "");
+  }
+}
+
 TEST_CASE("windows of few points are one thread's each", "[ptx]") {
   CHECK(fault_of(R"(graph @main (%x: f32[2, 3, 9, 9]) {
     %y: f32[2, 3, 4, 4] = max_pool(%x) {ceil_mode = false, dilation = [1, 1], kernel_size = [3, 3], padding = [0, 0], stride = [2, 2]}

@@ -21,9 +21,11 @@ Value* BlockEmitter::start_of_buffer(std::uint64_t number) { return isa_.buffer(
 Value* BlockEmitter::zeros() {
   llvm::Module& module = b_.module();
   if (auto* known = module.getNamedGlobal("tenon_zeros")) return known;
-  llvm::Type* type = ir_.getInt64Ty();
-  return new llvm::GlobalVariable(module, type, true, llvm::GlobalValue::InternalLinkage, llvm::Constant::getNullValue(type), "tenon_zeros", nullptr,
-                                  llvm::GlobalValue::NotThreadLocal, isa_.global_memory());
+  llvm::Type* type = llvm::ArrayType::get(ir_.getInt8Ty(), kVectorBytes);
+  auto* made = new llvm::GlobalVariable(module, type, true, llvm::GlobalValue::InternalLinkage, llvm::Constant::getNullValue(type), "tenon_zeros", nullptr,
+                                        llvm::GlobalValue::NotThreadLocal, isa_.global_memory());
+  made->setAlignment(llvm::Align(kVectorBytes));
+  return made;
 }
 
 /// Vectors start at multiples of as many elements: so does the buffer, and so does each row of the last loop.
@@ -62,8 +64,9 @@ codegen::Lanes BlockEmitter::load(const Operation& op) {
     loaded = b_.from_storage(from_bits(isa_.number(b_, *function_, op.payload), type), storage, false);
   } else if (!by_lane) {
     loaded = b_.from_storage(element_of(type, place_in_buffer(op.payload, op.offset), storage, mask.value), storage, false);
-  } else if (!op.masked && is_vector(op.offset)) {
+  } else if (is_vector(op.offset) && !(op.masked && varies(op.args[0]))) {
     Value* address = place_in_buffer(op.payload, op.offset);
+    if (op.masked) address = ir_.CreateSelect(value(op.args[0]).value, address, zeros());
     loaded = b_.from_storage(ir_.CreateAlignedLoad(b_.widened(type), address, llvm::Align(b_.lanes() * size_of(storage))), storage, true);
   } else {
     Value* all = llvm::PoisonValue::get(b_.widened(type));
