@@ -17,7 +17,10 @@ using namespace tenon::cuda;
 /// What the text says of a parameter, each of 8 bytes.
 struct FakeParameter {
   enum class Kind { value, reads, writes } kind = Kind::value;
-  std::size_t bytes = 1, alignment = 1;  // of the memory that it is the address of
+  std::size_t bytes = 1, alignment = 1;  // of the memory that it is the address of, or points so many bytes behind the beginning of
+  std::int64_t start = 0;
+
+  std::uint64_t begin(std::uint64_t address) const { return address - static_cast<std::uint64_t>(start); }
 };
 struct tenon::cuda::CUfunc_st {
   std::vector<FakeParameter> parameters;
@@ -145,7 +148,7 @@ std::vector<std::string> parts_of(const std::string& text, const std::string& be
   return parts;
 }
 
-/// The comment at the head of a text, "// kernel0: reads 64 bytes at 16, number, writes 64 bytes at 4", says what its parameters are the addresses of.
+/// The comment at the head of a text, "// kernel0: reads 64 bytes from -8 at 4, number, writes 64 bytes at 16", says what its parameters are the addresses of.
 std::vector<FakeParameter> memory_of(const std::string& ptx, const std::string& kernel) {
   const std::string head = "// " + kernel + ": ";
   const std::size_t at = ptx.find(head);
@@ -153,8 +156,9 @@ std::vector<FakeParameter> memory_of(const std::string& ptx, const std::string& 
   if (at == std::string::npos) return found;
   for (const std::string& word : parts_of(ptx.substr(at + head.size(), ptx.find('\n', at) - at - head.size()), ", ")) {
     FakeParameter& p = found.emplace_back();
-    if (word.starts_with("reads")) p = {FakeParameter::Kind::reads, number_behind(word, "reads ", 1), number_behind(word, " at ", 1)};
-    if (word.starts_with("writes")) p = {FakeParameter::Kind::writes, number_behind(word, "writes ", 1), number_behind(word, " at ", 1)};
+    const auto start = static_cast<std::int64_t>(number_behind(word, " from ", 0));
+    if (word.starts_with("reads")) p = {FakeParameter::Kind::reads, number_behind(word, "reads ", 1), number_behind(word, " at ", 1), start};
+    if (word.starts_with("writes")) p = {FakeParameter::Kind::writes, number_behind(word, "writes ", 1), number_behind(word, " at ", 1), start};
   }
   return found;
 }
@@ -195,7 +199,7 @@ CUresult launch(const FakeLaunch& launch) {
     if (p.kind == FakeParameter::Kind::value || p.bytes == 0) continue;
     const std::uint64_t value = launch.values[i];
     const std::string name = "parameter " + std::to_string(i) + " of a kernel, " + std::to_string(value) + ", ";
-    if (!is_allocated(value, p.bytes)) return wrong(name + "is memory that is not allocated: " + std::to_string(p.bytes) + " bytes");
+    if (!is_allocated(p.begin(value), p.bytes)) return wrong(name + "is memory that is not allocated: " + std::to_string(p.bytes) + " bytes");
     if (value % p.alignment != 0) return wrong(name + "is not aligned to " + std::to_string(p.alignment) + " bytes");
   }
   ++state().launches;
@@ -209,7 +213,8 @@ bool disagree(const FakeLaunch& a, const FakeLaunch& b) {
       const FakeParameter &p = a.function->parameters[i], &q = b.function->parameters[j];
       if (p.kind == FakeParameter::Kind::value || q.kind == FakeParameter::Kind::value) continue;
       if (p.kind == FakeParameter::Kind::reads && q.kind == FakeParameter::Kind::reads) continue;
-      if (a.values[i] < b.values[j] + q.bytes && b.values[j] < a.values[i] + p.bytes) return true;
+      const std::uint64_t mine = p.begin(a.values[i]), other = q.begin(b.values[j]);
+      if (mine < other + q.bytes && other < mine + p.bytes) return true;
     }
   return false;
 }

@@ -17,7 +17,7 @@ std::string random_graph(std::mt19937& random) {
   const int nodes = 4 + static_cast<int>(random() % 16);
   for (int i = 0; i < nodes; ++i) {
     const std::string v = "%v" + std::to_string(i), type = ": f32[16, 24] on device2:0 = ";
-    switch (random() % 8) {
+    switch (random() % 9) {
       case 0: text += v + type + "add(" + pick() + ", " + pick() + ")\n"; break;
       case 1: text += v + type + "mul(" + pick() + ", %n)\n"; break;
       case 2: text += v + type + "exp(" + pick() + ")\n"; break;
@@ -32,6 +32,15 @@ std::string random_graph(std::mt19937& random) {
       case 6: {
         const std::string r = "%r" + std::to_string(i);
         text += r + ": f32[16, 1] on device2:0 = sum(" + pick() + ") {dim = [1], keepdim = true}\n" + v + type + "sub(" + pick() + ", " + r + ")\n";
+        break;
+      }
+      case 7: {  // an element's neighbours, and what lies around them all
+        const std::string n = std::to_string(i), down = std::to_string(random() % 3), right = std::to_string(random() % 3);
+        const auto part = [](const std::string& dim, const std::string& start, int size) {
+          return " {dim = " + dim + ", end = " + std::to_string(size + std::stoi(start)) + ", start = " + start + ", step = 1}\n";
+        };
+        text += "%p" + n + ": f32[18, 26] on device2:0 = pad(" + pick() + ") {after = [1, 1], before = [1, 1], mode = \"constant\", value = 0.5}\n";
+        text += "%q" + n + ": f32[16, 26] on device2:0 = slice(%p" + n + ")" + part("0", down, 16) + v + type + "slice(%q" + n + ")" + part("1", right, 24);
         break;
       }
       default: text += v + type + "layer_norm(" + pick() + ") {eps = 1e-05, normalized_shape = [24]}\n"; break;

@@ -87,8 +87,16 @@ bool is_product(const codegen::Kernel& kernel, const codegen::IndexAlgebra& alge
   return points >= kLargeProduct && points >= (has_two_factors(kernel) ? kReadsOfTwo : kReads) * elements;
 }
 
-/// Comments that say what the parameters of each kernel are: "// kernel0: reads 4096 bytes at 16, number, writes 4096 bytes at 4". What comes
-/// behind `at` the address is a multiple of.
+/// " from -68": bytes from the beginning of a value to where its parameter points. Nothing where that differs by run.
+std::optional<std::string> start_of(const KernelStep& step, std::size_t buffer) {
+  if (step.starts.empty()) return "";
+  for (std::size_t i = buffer; i < step.starts.size(); i += step.buffers.size())
+    if (step.starts[i] != step.starts[buffer]) return std::nullopt;
+  return step.starts[buffer] == 0 ? "" : fmt::format(" from {}", step.starts[buffer] * static_cast<std::int64_t>(size_of(step.kernel.buffers[buffer].dtype)));
+}
+
+/// Comments that say what the parameters of each kernel are: "// kernel0: reads 4096 bytes from -68 at 4, number, writes 4096 bytes at 16". What
+/// comes behind `at` the address is a multiple of; what comes behind `from`, where it points to, from the beginning of the bytes on.
 std::string memory_of(const ScheduledPlan& plan) {
   std::string text;
   for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
@@ -96,7 +104,9 @@ std::string memory_of(const ScheduledPlan& plan) {
     std::vector<std::string> parameters;
     for (std::size_t b = 0; b < memory_buffers(kernel); ++b) {
       const codegen::Buffer& buffer = kernel.buffers[b];
-      const std::string bytes = buffer.bytes.is_constant() ? fmt::format(" {} bytes", buffer.bytes.constant()) : std::string();
+      const std::optional<std::string> start = start_of(plan.step(i), b);
+      const std::string size = buffer.bytes.is_constant() ? fmt::format(" {} bytes", buffer.bytes.constant()) : "";
+      const std::string bytes = start ? size + *start : " 0 bytes";
       parameters.push_back(plan.schedules[i].is_number(b) ? "number" : fmt::format("{}{} at {}", buffer.written ? "writes" : "reads", bytes, plan.schedules[i].alignments[b]));
     }
     text += fmt::format("// kernel{}: {}\n", i, fmt::join(parameters, ", "));
