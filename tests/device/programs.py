@@ -28,6 +28,11 @@ def writes(x):
     return x.sum()
 
 
+def many_channels(x, stem, wide, short):
+    x = F.max_pool2d(F.conv2d(x, stem, stride=2, padding=3).relu(), 3, 2, 1)
+    return (F.conv2d(F.conv2d(x, wide, padding=1).relu(), wide.transpose(0, 1).repeat(2, 1, 1, 1), padding=1) + F.conv2d(x, short)).relu().mean((2, 3))
+
+
 def breaks(x):
     y = x + 1
     print(end="")
@@ -189,6 +194,7 @@ PROGRAMS = {
     "indices of the host": (indices_of_the_host, X, {"host": torch.arange(6)}), "item": (lambda x: x + x.max().item(), X), "values of the host": (to_hosts_values, X), "branch": (lambda x: x + 1 if x.max() > 0 else x - 1, X), "loops": (loops, X),
     "found sizes": (lambda x: (x[x > 0], torch.nonzero(x > 0), x[x > 0].sum() * 2), X), "a break": (breaks, X), "convolution": (lambda x, w: F.conv2d(x, w, padding=1).relu(), torch.randn(2, 3, 32, 32), torch.randn(8, 3, 3, 3)),
     "convolutions": (lambda x, w: (F.conv2d(x, w, groups=1, stride=2), F.conv_transpose2d(x, w, stride=2), F.conv1d(x[:, :, 0], w[:, :, 0]), F.conv2d(x, w[:, :1], groups=8)), B, torch.randn(8, 8, 3, 3)),
+    "many channels": (many_channels, torch.randn(4, 3, 64, 48), torch.randn(64, 3, 7, 7) / 12, torch.randn(128, 64, 3, 3) / 24, torch.randn(128, 64, 1, 1) / 8),
     "channels last": (lambda x, w: F.max_pool2d(F.conv2d(x, w).relu() + 1, 2), C, torch.randn(4, 8, 3, 3).to(memory_format=torch.channels_last)), "fft": (lambda x: (torch.fft.rfft(x).abs(), torch.view_as_real(torch.fft.fft2(x)), torch.fft.ifft(torch.fft.fft(x)).real), X),
     "complex": (lambda x: (torch.complex(x, x.flip(0)) * (1 + 2j)).abs() + torch.polar(x.abs(), x).imag, X), "inverse": (lambda x: torch.linalg.inv(x.t() @ x + torch.eye(48, device=x.device)), X), "gelu, layer_norm": (lambda x: F.layer_norm(F.gelu(x), (48,)), X),
     "sort": (lambda x: x.sort(-1), X), "half": (lambda x: (x.half() * 2).float(), X), "pictures": (pad_and_pool, B), "autocast f16": (autocast(torch.float16), X, torch.randn(48, 32)), "autocast bf16": (autocast(torch.bfloat16), X, torch.randn(48, 32)),

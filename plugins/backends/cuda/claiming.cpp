@@ -83,6 +83,11 @@ bool is_strided_view(const ir::Graph& graph, ir::NodeId id) {
   return std::ranges::none_of(loop->element.instructions, [](const ops::Instruction& i) { return i.op == ops::Primitive::sub || i.op == ops::Primitive::neg; });
 }
 
+/// Whether who runs a node reads a view as it lies, or has to copy it anyway.
+bool needs_no_copy(const ir::Graph& graph, ir::NodeId reader, ir::NodeId view) {
+  return graph.node(reader).op != "convolution_channels_last" || graph.value(graph.node(view).operands[0]).kind != ir::ValueKind::result;
+}
+
 /// Copies for the sake of nodes that others run, who need none, are left to them.
 void leave_views(const ir::Graph& graph, std::vector<std::optional<Refusal>>& refused) {
   const auto users = graph.users();
@@ -92,7 +97,7 @@ void leave_views(const ir::Graph& graph, std::vector<std::optional<Refusal>>& re
     if (refused[id.value] || graph.node(id).results.size() != 1) continue;
     const ir::ValueId v = graph.node(id).results[0];
     const bool is_for_others = users[v.value].size() == 1 && !is_output[v.value] && refused[users[v.value][0].value];
-    if (is_for_others && is_strided_view(graph, id)) refused[id.value] = Refusal{"cost", "who reads it needs no copy"};
+    if (is_for_others && is_strided_view(graph, id) && needs_no_copy(graph, users[v.value][0], id)) refused[id.value] = Refusal{"cost", "who reads it needs no copy"};
   }
 }
 

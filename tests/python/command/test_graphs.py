@@ -96,3 +96,11 @@ def test_ops(tenon_command):
     shown = tenon_command("ops", "show", "silu", "--json").json
     assert shown["name"] == "silu" and "Tensor" in shown["schema"]
     assert tenon_command("ops", "show", "torch.nn.functional.silu", "--json").json == shown
+
+
+@pytest.mark.parametrize("device, op", [("", "convolution"), (" on device9:0", "convolution_channels_last")])
+def test_only_pictures_of_devices_are_laid_out_by_a_pass(tenon_command, device, op):
+    text = f"graph @main (%x: f32[2, 3, 8, 8]{device}, %w: f32[128, 3, 3, 3]{device}) {{\n  %y: f32[2, 128, 6, 6]{device} = convolution(%x, %w)\n  %z: f32[2, 128, 6, 6]{device} = relu(%y)\n  return %z\n}}\n"
+    (tenon_command.folder / "g.tir").write_text(text)
+    done = tenon_command("passes", "run", "channels_last", "g.tir")
+    assert done.status == 0 and f" = {op}(" in done.out, done.err

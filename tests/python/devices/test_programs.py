@@ -163,6 +163,18 @@ def test_convolution(whole):
     whole(lambda x, w: F.conv2d(x, w, padding=1).relu(), (torch.randn(1, 3, 8, 8), torch.randn(2, 3, 3, 3)))
 
 
+@pytest.mark.parametrize("format", [torch.contiguous_format, torch.channels_last], ids=str)
+def test_convolutions_of_many_channels(whole, device, format):
+    """Pictures lie with their channels last between them."""
+    def fn(x, stem, wide, short, bias):
+        x = torch.max_pool2d(F.conv2d(x, stem, padding=1).relu(), 3, 2, 1)
+        y = F.conv2d(F.conv2d(x, wide, bias, padding=1).relu(), wide[:, :24].repeat(1, 4, 1, 1), padding=1)
+        return (y + F.conv2d(x, short)).relu().mean((2, 3)), y.sum()
+
+    x, stem = torch.randn(2, 3, 9, 8).contiguous(memory_format=format), torch.randn(24, 3, 3, 3)
+    whole(fn, (x, stem, torch.randn(96, 24, 3, 3) / 15, torch.randn(96, 24, 1, 1) / 5, torch.randn(96)))
+
+
 def test_a_module(device):
     model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 2)).eval().to(device)
     compiled = tenon.compile(model)

@@ -8,14 +8,15 @@ namespace {
 
 constexpr std::size_t kMatrix = 512 * 512 * 4;
 
-/// A matrix of the card as another backend made it.
+/// A tensor of the card, of as many bytes as a matrix, as another backend made it.
 struct GivenMatrix {
   DLManagedTensorVersioned managed{};
-  std::int64_t shape[2] = {512, 512};
+  std::vector<std::int64_t> shape;
   TenonSession* session;
 
-  static GivenMatrix* of(TenonSession* session) {
-    auto* given = new GivenMatrix{.session = session};
+  static GivenMatrix* of(TenonSession* session, const ir::Shape& shape) {
+    auto* given = new GivenMatrix{.shape = {}, .session = session};
+    for (const ir::Dim& size : shape) given->shape.push_back(size.constant());
     void* memory = nullptr;
     require_ok(tenon_device_allocate(session, kCard, kMatrix, nullptr, &memory));
     given->managed.version = {1, 0};
@@ -24,12 +25,12 @@ struct GivenMatrix {
       tenon_device_release(static_cast<GivenMatrix*>(self->manager_ctx)->session, kCard, self->dl_tensor.data, kMatrix, nullptr);
       delete static_cast<GivenMatrix*>(self->manager_ctx);
     };
-    given->managed.dl_tensor = {memory, kCard, 2, {kDLFloat, 32, 1}, given->shape, nullptr, 0};
+    given->managed.dl_tensor = {memory, kCard, static_cast<std::int32_t>(shape.size()), {kDLFloat, 32, 1}, given->shape.data(), nullptr, 0};
     return given;
   }
 };
 
-/// A session in which somebody else runs products: into the memory that it is given, or, where it `gives`, by handing over what it has made.
+/// A session in which somebody else runs products and convolutions: into the memory that it is given, or, where it `gives`, by handing over what it has made.
 class WithProducts {
  public:
   explicit WithProducts(bool gives = false, std::uint64_t flags = 0) {
@@ -41,7 +42,7 @@ class WithProducts {
         return count;
       };
       for (NodeView node : graph.nodes()) {
-        if (node.op() != "mm") continue;
+        if (node.op() != "mm" && node.op() != "convolution_channels_last") continue;
         std::vector<std::uint32_t> ids{node.id()};  // and views that nobody else reads
         for (NodeView view : graph.nodes())
           for (ValueView operand : node.operands())
@@ -54,9 +55,9 @@ class WithProducts {
       artefact.flags = gives ? TENON_GIVES_OUTPUTS : 0;
       return std::int32_t{TENON_OK};
     };
-    products_.behaviour.execute = [this, flags](const ir::Graph&, const TenonExecuteArgs& args) {
+    products_.behaviour.execute = [this, flags](const ir::Graph& graph, const TenonExecuteArgs& args) {
       if (args.outputs[0]) return std::int32_t{TENON_OK};
-      GivenMatrix* given = GivenMatrix::of(session_.get());
+      GivenMatrix* given = GivenMatrix::of(session_.get(), graph.type(graph.outputs()[0].value).shape);
       given->managed.flags = flags;
       return args.call->give_output(args.call->self, 0, &given->managed);
     };
@@ -65,7 +66,7 @@ class WithProducts {
   /// Runs the graph of matrices once; gives how many lay in memory beside its inputs and outputs.
   std::size_t matrices_of(const std::string& text) {
     const ir::Graph graph = parse(text);
-    const TestProgram program(session_, graph, {"cuda"});
+    const TestProgram program(session_, graph, {"cuda", "products"});
     std::vector<void*> memory(graph.inputs().size() + graph.outputs().size());
     for (void*& block : memory) REQUIRE(tenon_device_allocate(session_.get(), kCard, kMatrix, nullptr, &block) == TENON_OK);
     std::vector<const void*> inputs(memory.begin(), memory.begin() + static_cast<std::ptrdiff_t>(graph.inputs().size()));
@@ -83,12 +84,16 @@ class WithProducts {
 
  private:
   TestBackend products_{"products", {.devices = {{kDLCUDA, -1}, {kDLCPU, 0}}}};
-  TestSession session_{{&products_}};
+  TestBackend rest_{"rest"};  // nobody takes a node apart that another one but the last claims
+  TestSession session_{{&products_, &rest_}};
 };
 
 std::string graph_of(const std::string& parameters, const std::string& nodes) {
   std::string text = "graph @g (" + parameters + ") {\n" + nodes + "}\n";
-  for (const auto& [word, type] : {std::pair<std::string, std::string>{"MATRIX", "f32[512, 512] on device2:0"}, {"WIDE", "f64[512, 512] on device2:0"}})
+  const std::pair<std::string, std::string> types[] = {{"MATRIX", "f32[512, 512] on device2:0"}, {"WIDE", "f64[512, 512] on device2:0"},
+                                                       {"PICTURE", "f32[4, 64, 32, 32] on device2:0"}, {"ROWS", "f32[4, 32, 32, 64] on device2:0"},
+                                                       {"BACK", "{dims = [0, 3, 1, 2]}"}, {"LAST", "{dims = [0, 2, 3, 1]}"}};
+  for (const auto& [word, type] : types)
     for (std::size_t at = 0; (at = text.find(word, at)) != text.npos;) text.replace(at, word.size(), type);
   return text;
 }
@@ -205,6 +210,26 @@ TEST_CASE("what another backend gives is written over where nobody reads it any 
 )");
   CHECK(WithProducts(true).matrices_of(text) == 2);
   CHECK(WithProducts(true, DLPACK_FLAG_BITMASK_READ_ONLY).matrices_of(text) == 3);
+}
+
+TEST_CASE("what is computed between convolutions that have channels last is written over what they give", "[memory]") {
+  CHECK(WithProducts(true).matrices_of(graph_of("%x: ROWS, %w: f32[64, 64, 1, 1] on device2:0", R"(
+  %a: ROWS = convolution_channels_last(%x, %w)
+  %b: PICTURE = permute(%a) BACK
+  %c: PICTURE = relu(%b)
+  %d: ROWS = permute(%c) LAST
+  %e: ROWS = convolution_channels_last(%d, %w)
+  %f: PICTURE = permute(%e) BACK
+  %g: PICTURE = gelu(%f) {approximate = "none"}
+  %h: ROWS = permute(%g) LAST
+  %i: ROWS = convolution_channels_last(%h, %w)
+  %j: PICTURE = permute(%d) BACK
+  %k: PICTURE = permute(%i) BACK
+  %l: PICTURE = add(%j, %k)
+  %m: ROWS = permute(%l) LAST
+  %n: ROWS = convolution_channels_last(%m, %w)
+  return %n
+)")) == 3);
 }
 
 TEST_CASE("updates of a card's tensors take no memory beside them where the host updates others", "[memory]") {

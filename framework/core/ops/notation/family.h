@@ -41,6 +41,7 @@ Family random_ops();
 Family scan_ops();
 Family opaque_ops();
 Family convolution_ops();
+Family channels_last_ops();
 Family pooling_ops();
 Family folding_ops();
 Family upsampling_ops();

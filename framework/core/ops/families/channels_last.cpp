@@ -1,0 +1,92 @@
+// Convolutions of pictures whose channels lie last, for devices on which a library is faster at these.
+#include "core/ops/catalog.h"
+#include "core/ops/notation/family.h"
+
+namespace tenon::ops {
+namespace {
+
+using ir::Dim;
+using ir::Shape;
+
+/// Where the dimensions come from when the last is to be the second one, and the other way round.
+std::vector<std::size_t> channels_second(std::size_t rank) {
+  std::vector<std::size_t> dims{0, rank - 1};
+  for (std::size_t d = 1; d + 1 < rank; ++d) dims.push_back(d);
+  return dims;
+}
+
+std::vector<std::size_t> channels_last(std::size_t rank) {
+  std::vector<std::size_t> dims{0};
+  for (std::size_t d = 2; d < rank; ++d) dims.push_back(d);
+  dims.push_back(1);
+  return dims;
+}
+
+Shape arranged(const Shape& shape, const std::vector<std::size_t>& dims) {
+  Shape to;
+  for (const std::size_t d : dims) to.push_back(shape[d]);
+  return to;
+}
+
+ir::ValueId permuted(NodeBuilder& b, ir::ValueId v, const std::vector<std::size_t>& dims) {
+  std::vector<Dim> numbers;
+  for (const std::size_t d : dims) numbers.emplace_back(static_cast<std::int64_t>(d));
+  return b.one("permute", {v}, {{"dims", std::move(numbers)}});
+}
+
+/// What a `convolution` of the same pictures gives.
+Result<infer::Types> infer_convolution(const OpQuery& q) {
+  infer::require_operands(q, 2, 3);
+  TENON_USER_CHECK(q.type(0).rank() >= 3, "takes an input of at least 3 dimensions, not {}", q.type(0).rank());
+  ir::Graph pictures;
+  for (const ir::SymbolInfo& symbol : q.graph().symbols()) pictures.add_symbol(symbol);
+  Values operands;
+  for (std::size_t i = 0; i < q.operand_count(); ++i) {
+    const ir::Type& type = q.type(i);
+    const Shape shape = i == 0 ? arranged(type.shape, channels_second(type.rank())) : type.shape;
+    operands.push_back(pictures.add_input(ir::Type::tensor(type.dtype, shape, type.device)));
+  }
+  const auto found = find_op("convolution")->infer(OpQuery(pictures, operands, q.attributes()));
+  if (!found) return found.error();
+  const ir::Type& type = found->front();
+  return infer::one(q, type.dtype, arranged(type.shape, channels_last(type.rank())));
+}
+
+Values decompose_convolution(NodeBuilder& b, const OpQuery& q) {
+  Values operands(q.operands().begin(), q.operands().end());
+  const std::size_t rank = q.type(0).rank();
+  operands[0] = permuted(b, operands[0], channels_second(rank));
+  return {permuted(b, b.one("convolution", operands, q.attributes()), channels_last(rank))};
+}
+
+std::vector<Sample> convolution_samples() {
+  std::vector<Sample> all;
+  const auto add = [&](std::string name, DType t, std::vector<std::vector<std::int64_t>> shapes, ir::Attributes attributes) {
+    Sample sample{.name = std::move(name), .attributes = std::move(attributes), .tolerance = 8};
+    for (auto& shape : shapes) sample.operands.push_back({.dtype = t, .shape = shape, .fill = Fill::unit});
+    all.push_back(std::move(sample));
+  };
+  const auto dims = [](std::int64_t a, std::int64_t b) { return std::vector<Dim>{Dim(a), Dim(b)}; };
+  for (DType t : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    add(std::string(name_of(t)), t, {{2, 6, 5, 3}, {4, 3, 3, 3}, {4}}, {{"padding", dims(1, 1)}, {"stride", dims(2, 1)}});
+  add("no_bias", DType::f32, {{1, 5, 5, 4}, {6, 2, 3, 3}}, {{"dilation", dims(1, 2)}, {"groups", Dim(2)}, {"padding", dims(0, 2)}});
+  add("one_dimension", DType::f32, {{2, 9, 4}, {5, 4, 3}}, {});
+  return all;
+}
+
+Op convolution_channels_last_op() {
+  Op op;
+  op.name = "convolution_channels_last";
+  op.schema = "(Tensor input, Tensor weight, Tensor? bias=None, *, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1) -> Tensor";
+  op.aliases = names({"tenon._by_torch.convolution_channels_last"}, "(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)");
+  op.infer = infer_convolution;
+  op.decompose = decompose_convolution;
+  op.samples = convolution_samples;
+  return op;
+}
+
+}  // namespace
+
+Family channels_last_ops() { return {convolution_channels_last_op()}; }
+
+}  // namespace tenon::ops
