@@ -97,3 +97,14 @@ def test_a_key_that_was_written_to_belongs_where_its_new_hash_says(hold):
     for value in range(3):
         held, _ = compiled(ByValue(value), np.ones(2))
         assert ByValue(value + 1) in held or (ByValue(value + 1), 2) in held
+
+
+class Refusing:
+    def __iter__(self):
+        raise TypeError("mine")
+
+
+@pytest.mark.parametrize("use", [lambda items: [*items], lambda items: (*items, 1), lambda items: {*items}, lambda items: [].extend(items), lambda items: max(*items)])
+def test_what_iteration_raises_is_what_a_star_raises(use):
+    with pytest.raises(TypeError, match="^mine$"):
+        tenon.compile(use)(Refusing())

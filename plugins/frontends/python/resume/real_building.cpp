@@ -85,8 +85,8 @@ Effect RealInstruction::extending() {
         PyErr_Format(PyExc_TypeError, "Value after * must be an iterable, not %.200s", Py_TYPE(peek(1))->tp_name);
         return Effect::raised;
       }
-      PyObject* list = peek(arg + 1);
-      return done(1, PyList_SetSlice(list, PyList_GET_SIZE(list), PyList_GET_SIZE(list), peek(1)));
+      Ref none = Ref::steal(PyObject_CallMethod(peek(arg + 1), "extend", "O", peek(1)));  // keeps what __iter__ raises
+      return done(1, none ? 0 : -1);
     }
     case Op::set_update: {
       Ref none = Ref::steal(PyObject_CallMethod(peek(arg + 1), "update", "O", peek(1)));
