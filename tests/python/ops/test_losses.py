@@ -107,3 +107,14 @@ def test_rrelu_outside_of_training(check):
     with torch.no_grad():
         check(lambda x: F.rrelu(x, 0.1, 0.5), (unit(4, 6) - 0.5,))
     assert native()
+
+
+@pytest.mark.parametrize("delta", [1.0, 1e300, float("inf")])
+def test_gradients_of_a_huber_loss_that_is_a_parabola(delta):
+    def f(a, b):
+        return torch.autograd.grad(F.huber_loss(a, b, delta=delta), (a, b))
+
+    a, b = torch.tensor([0.5, -3.0, 2.0], requires_grad=True), torch.tensor([1.0, 1.0, 2.0], requires_grad=True)
+    torch.testing.assert_close(tenon.compile(f)(a, b), f(a, b))
+    loss = tenon.compile(lambda a, b: F.huber_loss(a, b, delta=delta))(a, b)
+    torch.testing.assert_close(torch.autograd.grad(loss, (a, b)), f(a, b))

@@ -5,6 +5,7 @@
 
 #include "core/ops/build/checked.h"
 #include "core/ops/families/losses.h"
+#include "core/ops/foreign/promotion.h"
 #include "core/ops/gradients/gradients.h"
 #include "core/ops/infer.h"
 #include "core/ops/notation/pointwise.h"
@@ -62,9 +63,12 @@ V smooth_l1(Formula& f, ForeignArguments& a, V x, V y) {
 V huber(Formula& f, ForeignArguments& a, V x, V y) {
   const double delta = a.number("delta", 1);
   TENON_USER_CHECK(delta > 0, "huber_loss does not support non-positive values for delta.");
-  const V d = f.sub(x, y), z = f.one("abs", d), far = f.two("gt", z, f.number(delta)), near = unless_far(f, far, d);
+  const V d = f.sub(x, y), z = f.one("abs", d), far = f.two("gt", z, f.number(delta));
+  // The slope of what lies far would be infinite, and hand back no number.
+  const bool never_far = f.dtype(x) == DType::f64 ? std::isinf(delta) : std::isinf(static_cast<float>(rounded_to(f.dtype(x), delta)));
+  const V near = never_far ? d : unless_far(f, far, d);
   const V parabola = f.mul(f.mul(f.number(0.5), near), near);
-  const V loss = f.where(far, f.mul(f.number(delta), f.sub(z, f.number(0.5 * delta))), parabola);
+  const V loss = never_far ? parabola : f.where(far, f.mul(f.number(delta), f.sub(z, f.number(0.5 * delta))), parabola);
   return f.cast(loss, f.dtype(x));  // torch computes into memory like the input
 }
 
