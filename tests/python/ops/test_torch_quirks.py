@@ -222,3 +222,18 @@ def test_what_torch_refuses_is_refused(fn, args, message):
     for way in (fn, tenon.compile(fn), tenon.compile(fn, backend="reference")):
         with pytest.raises((RuntimeError, TypeError, ValueError), match=message):
             way(*args)
+
+
+@pytest.mark.parametrize("name", ["__rsub__", "__rpow__", "__rmod__", "__rfloordiv__", "__rlshift__", "__rrshift__", "__rand__", "__ror__", "__radd__", "__rmul__", "__rtruediv__"])
+def test_strides_of_reflected_methods(name):
+    """Some compute with the operands in the other order, in which the first has the first say."""
+    a, b = (x(5, 6, 7) * 3 + 1).transpose(1, 2), x(7, 6) * 3 + 1
+    if name.strip("_") in ("rand", "ror", "rlshift", "rrshift"):
+        a, b = a.int(), b.int()
+
+    def fn(a, b):
+        return getattr(a, name)(b)
+
+    want, got = fn(a, b), tenon.compile(fn)(a, b)
+    assert got.stride() == want.stride()
+    torch.testing.assert_close(got, want)

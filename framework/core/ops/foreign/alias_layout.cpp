@@ -106,7 +106,10 @@ bool numbers_are_operands(std::string_view alias, const ir::Node& made) {
   return made.operands.size() == 2 || made.op == "where";
 }
 
-bool operands_are_swapped(std::string_view alias) { return alias == "torch.rsub"; }
+bool operands_are_swapped(std::string_view alias) {
+  constexpr std::string_view kReflected[] = {"rsub", "__rsub__", "__rpow__", "__rmod__", "__rfloordiv__", "__rlshift__", "__rrshift__"};
+  return alias.starts_with("torch.") && std::ranges::find(kReflected, last_word(alias)) != std::end(kReflected);
+}
 
 std::uint32_t writes_of_alias(std::string_view alias, bool has_elements) {
   const std::string_view word = last_word(alias);
