@@ -214,14 +214,55 @@ def test_views_by_rare_names_are_in_the_graph(check, fn):
         (lambda a, v: torch.fill(a, v), (x(4, 3), x(1)), "0-dimension value tensor"),
         (lambda a, n, v: (a.add(a, alpha=n), a.add(a, alpha=v)), (x(3), torch.tensor(2.0), torch.tensor(2.0, requires_grad=True)), "must be Number, not Tensor"),
         (lambda a: (a.unsqueeze(0), a.unsqueeze(2**70)), (x(3),), "Overflow"),
+        (lambda a: F.celu(a, 0.0), (x(3),), "alpha cannot be 0"),
+        (lambda a: torch.celu_(a.clone(), 0.0), (x(3),), "alpha cannot be 0"),
+        (lambda a: F.softshrink(a, float("inf")), (x(3),), "must be in range"),
+        (lambda a: F.batch_norm(a, torch.zeros(3), torch.ones(3), eps=-1.0), (x(4, 3),), "eps must be non-negative"),
+        (lambda a: torch.addr(torch.ones(3, 3), a, a, alpha=True), (x(3),), "Boolean alpha"),
+        (lambda a: a.clone().sub_(a > 0), (x(3),), "Subtraction"),
+        (lambda a: a.clone().__isub__(True), (x(3),), "Subtraction"),
+        (lambda a, i: torch.take_along_dim(a, i), (x(4, 3), torch.tensor([[-1]])), "out of bounds"),
+        (lambda a: F.hardtanh(a, 0, float("inf")), (torch.arange(3),), "without overflow"),
+        (lambda a: torch.addmv(a[0], a, a[0], alpha=float("inf")), (torch.ones(3, 3, dtype=torch.int64),), "without overflow"),
     ],
-    ids=["fill_", "fill", "a number that requires grad", "a large number"],
+    ids=["fill_", "fill", "a number that requires grad", "a large number", "celu", "celu_", "softshrink", "batch_norm", "addr", "sub_", "-=", "take_along_dim", "hardtanh", "addmv"],
 )
 def test_what_torch_refuses_is_refused(fn, args, message):
     """Also after it has taken a call of the same function."""
     for way in (fn, tenon.compile(fn), tenon.compile(fn, backend="reference")):
         with pytest.raises((RuntimeError, TypeError, ValueError), match=message):
             way(*args)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a: a.cumsum(True),
+        lambda a: a.softmax(True),
+        lambda a: a.mean(True, keepdim=True),
+        lambda a: torch.diagonal_copy(a, True),
+        lambda a: a.round(decimals=True),
+        lambda a: F.group_norm(a, True),
+        lambda a: a.mean(1, keepdim=2),
+        lambda a: a.var(1, keepdim=None),
+        lambda a: torch.isclose(a, a, equal_nan=2),
+        lambda a: F.avg_pool1d(a, 2, ceil_mode=None),
+        lambda a: torch.argsort(a, -1, 2),
+    ],
+)
+def test_bools_and_integers_are_not_each_other(fn):
+    with pytest.raises(TypeError) as refused:
+        fn(x(4, 6))
+    for way in (tenon.compile(fn), tenon.compile(fn, backend="reference")):
+        with pytest.raises(TypeError) as error:
+            way(x(4, 6))
+        assert str(error.value) == str(refused.value)
+
+
+def test_a_row_of_an_embedding_that_does_not_exist_is_no_padding():
+    for row in (4, -5):
+        with pytest.raises(AssertionError, match="Padding_idx must be within num_embeddings"):
+            tenon.compile(lambda w, i: F.embedding(i, w, padding_idx=row))(x(4, 3), torch.tensor([0, 1]))
 
 
 @pytest.mark.parametrize("name", ["__rsub__", "__rpow__", "__rmod__", "__rfloordiv__", "__rlshift__", "__rrshift__", "__rand__", "__ror__", "__radd__", "__rmul__", "__rtruediv__"])

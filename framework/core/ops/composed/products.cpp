@@ -1,6 +1,7 @@
 // Products in other words: einsum, tensordot, kron, cross, and sums with products. No op is declared here: the names belong to `matmul`.
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <map>
 
 #include "core/ops/notation/formula.h"
@@ -293,6 +294,7 @@ Values plus_product(ForeignArguments& a, V product) {
   const auto scaled = [&](V x, std::string_view name) {
     const double n = a.number(name, 1);
     if (n == 1) return x;
+    TENON_USER_CHECK(is_float(t) || std::abs(n) < 0x1p63, "value cannot be converted to type int64_t without overflow");
     return f.mul(x, is_float(t) ? f.number(n) : f.integer(static_cast<std::int64_t>(n)));
   };
   product = scaled(product, "alpha");
@@ -314,6 +316,7 @@ Values addmv(ForeignArguments& a) {
 
 Values addr(ForeignArguments& a) {
   require_one_dtype(a, {"vec1", "vec2"});
+  for (const char* scale : {"alpha", "beta"}) TENON_USER_CHECK(!a[scale].as<bool>(), "Boolean {} only supported for Boolean results.", scale);
   TENON_USER_CHECK(a.type(a.value("vec1")).rank() == 1 && a.type(a.value("vec2")).rank() == 1, "addr: Expected 1-D argument vec1 and vec2");
   const V column = reshape_to(a.builder(), a.value("vec1"), {Dim(-1), Dim(1)}), row = reshape_to(a.builder(), a.value("vec2"), {Dim(1), Dim(-1)});
   return plus_product(a, a.one("mul", {column, row}));

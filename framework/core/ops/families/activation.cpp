@@ -28,14 +28,25 @@ Values softsign(ForeignArguments& a) {
   return a.call("div", {x, a.one("add", {a.one("abs", {x}), a.builder().literal(ir::Dim(1))})});
 }
 
+/// A number beside integers, truncated.
+ir::ValueId whole(ForeignArguments& a, double number) {
+  TENON_USER_CHECK(std::abs(number) < 0x1p63, "value cannot be converted to type int64_t without overflow");
+  return a.builder().literal(ir::Dim(static_cast<std::int64_t>(number)));
+}
+
 /// Of integers a choice; the value is truncated.
 Values threshold(ForeignArguments& a) {
   const ir::ValueId x = a.value("self");
   if (is_float(a.type(x).dtype)) return a.call("threshold", {x}, {{"threshold", a.number("threshold", 0)}, {"value", a.number("value", 0)}});
   TENON_USER_CHECK(!is_bool(a.type(x).dtype), "\"threshold_cpu\" not implemented for 'Bool'");
-  const ir::ValueId limit = a.builder().literal(ir::Dim(static_cast<std::int64_t>(a.number("threshold", 0))));
-  const ir::ValueId value = a.builder().literal(ir::Dim(static_cast<std::int64_t>(a.number("value", 0))));
+  const ir::ValueId limit = whole(a, a.number("threshold", 0)), value = whole(a, a.number("value", 0));
   return {a.builder().one("where", {a.one("le", {x, limit}), value, x})};
+}
+
+Values celu(ForeignArguments& a) {
+  const double alpha = a.number("alpha", 1);
+  TENON_USER_CHECK(alpha != 0, "alpha cannot be 0 for CELU");
+  return a.call("celu", {a.value("self")}, {{"alpha", alpha}});
 }
 
 /// Of integers a clamp; the bounds are truncated.
@@ -48,14 +59,14 @@ Adapt clamp_or(std::string op, double low, double high) {
     if (op == "hardtanh") bounds = {{"max_val", most}, {"min_val", least}};
     if (is_float(a.type(x).dtype)) return a.call(op, {x}, bounds);
     TENON_USER_CHECK(!is_bool(a.type(x).dtype), "Bool inputs not supported for {}", op);
-    const ir::ValueId above = a.one("clamp_min", {x, a.builder().literal(ir::Dim(static_cast<std::int64_t>(least)))});
-    return {a.one("clamp_max", {above, a.builder().literal(ir::Dim(static_cast<std::int64_t>(most)))})};
+    const ir::ValueId above = a.one("clamp_min", {x, whole(a, least)});
+    return {a.one("clamp_max", {above, whole(a, most)})};
   };
 }
 
 Values softshrink(ForeignArguments& a) {
   const double lambda = a.number("lambd", 0.5);
-  TENON_USER_CHECK(lambda >= 0, "lambda must be greater than or equal to 0, but found to be {}.", lambda);
+  TENON_USER_CHECK(lambda >= 0 && std::isfinite(lambda), "lambda must be a number from 0, but is {}", lambda);
   return a.call("softshrink", {a.value("self")}, {{"lambd", lambda}});
 }
 
@@ -282,7 +293,7 @@ Family smooth() {
           names({"torch.selu"}) + functional("selu")),
       activation("celu", ", Scalar alpha=1",
                  [](Scalars& s, Args a, const OpQuery& q) { return elu(s, a[0], q.number("alpha", 1), 1, 1 / q.number("alpha", 1)); },
-                 names({"torch.celu"}, "(self, alpha=1.0)") + functional("celu", alpha_signature), {{"alpha", 1.3}}),
+                 names({"torch.celu"}, "(self, alpha=1.0)", celu) + functional("celu", alpha_signature, celu), {{"alpha", 1.3}}),
       activation("softplus", ", Scalar beta=1, Scalar threshold=20", softplus_body,
                  functional("softplus", "(input -> self, beta=1, threshold=20)"), {{"beta", 2.0}, {"threshold", 3.0}}),
       activation("mish", "", mish_body, functional("mish")),

@@ -27,8 +27,7 @@ ir::ValueId alpha_factor(ForeignArguments& a, DType common, std::span<const ir::
   const ForeignArgument& alpha = a["alpha"];
   if (alpha.as<bool>() && !is_bool(common)) throw Exception(Code::invalid_argument, "Boolean alpha only supported for Boolean results.");
   if (alpha.as<double>() && !is_float(common)) throw Exception(Code::invalid_argument, "For integral input tensors, argument alpha must not be a floating point number.");
-  const ir::Dim* whole = alpha.as<ir::Dim>();
-  if (is_bool(common) && whole && whole->is_constant()) return a.builder().literal(whole->constant() != 0);
+  if (const ir::Dim* whole = alpha.as<ir::Dim>(); is_bool(common) && whole && whole->is_constant()) return a.builder().literal(whole->constant() != 0);
   return weak_number(a, "alpha", common, both);
 }
 
@@ -37,6 +36,7 @@ Values with_alpha(ForeignArguments& a, std::string_view op, std::string_view sel
   std::vector<ir::ValueId> both{a.value(self), a.value(other)};
   a.round_numbers(op, both, Promotion::common);
   ir::ValueId x = both[0], y = both[1];
+  TENON_USER_CHECK(op != "sub" || a.numpy() || !(is_bool(a.type(x).dtype) || is_bool(a.type(y).dtype)), "Subtraction with a bool tensor is not supported.");
   const ForeignArgument& alpha = a["alpha"];
   const bool one = (alpha.as<ir::Dim>() && *alpha.as<ir::Dim>() == ir::Dim(1)) || (alpha.as<double>() && *alpha.as<double>() == 1);
   if (!a.given("alpha") || one) return a.call(op, {x, y});
@@ -302,7 +302,7 @@ Family sums_and_products() {
       binary(
           "sub", Domain::numbers, [](Scalars& s, Args a, const OpQuery&) { return s.sub(a[0], a[1]); },
           torch_names("sub", kAlpha, alpha_of("sub")) + torch_names("subtract", kAlpha, alpha_of("sub")) +
-              names({"torch.rsub"}, "(self -> other, other -> self, alpha=1)", alpha_of("sub")) + ufunc2({"subtract"}) + operators("sub")),
+              names({"torch.rsub"}, "(self -> other, other -> self, alpha=1)", alpha_of("sub")) + ufunc2({"subtract"}) + operators("sub", alpha_of("sub"))),
       binary(
           "mul", Domain::any,
           [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? s.logical_and(a[0], a[1]) : s.mul(a[0], a[1]); },

@@ -162,7 +162,7 @@ Result<infer::Types> infer_gather(const OpQuery& q) {
   return infer::one(q, q.type(0).dtype, q.type(1).shape);
 }
 
-/// torch.take_along_dim, numpy.take_along_axis: the other dimensions broadcast; negative indices count from the end.
+/// torch.take_along_dim, numpy.take_along_axis: the other dimensions broadcast; negative indices count from the end, but in torch not of all elements.
 Values take_along(ForeignArguments& a) {
   ir::ValueId x = a.value("self"), index = a.value("indices");
   TENON_USER_CHECK(a.numpy() || a.type(index).dtype == DType::i64, "torch.take_along_dim(): dtype of indices should be Long but got {}", name_of(a.type(index).dtype));
@@ -178,7 +178,7 @@ Values take_along(ForeignArguments& a) {
                    "and {} dimensions for indices",
                    rank, a.type(index).rank());
   const ir::ValueId size = a.builder().literal(a.type(x).shape[static_cast<std::size_t>(dim)]);
-  index = a.one("where", {a.one("lt", {index, a.builder().literal(Dim(0))}), a.one("add", {index, size}), index});
+  if (a.numpy() || a.given("dim")) index = a.one("where", {a.one("lt", {index, a.builder().literal(Dim(0))}), a.one("add", {index, size}), index});
   Shape xs = a.type(x).shape, is = a.type(index).shape;
   const Dim kept_x = xs[static_cast<std::size_t>(dim)], kept_i = is[static_cast<std::size_t>(dim)];
   xs[static_cast<std::size_t>(dim)] = is[static_cast<std::size_t>(dim)] = Dim(1);
@@ -299,8 +299,11 @@ Op embedding_op() {
                 [](ForeignArguments& a) {
                   if (a.given("max_norm")) throw Exception(Code::unsupported, "embedding with max_norm");
                   std::optional<Dim> padding;
+                  const Dim rows = a.type(a.value("weight")).shape.at(0);
                   if (a.given("padding_idx")) padding = a.integer("padding_idx");
-                  if (padding && padding->is_constant() && padding->constant() < 0) padding = *padding + a.type(a.value("weight")).shape.at(0);
+                  if (padding && padding->is_constant() && padding->constant() < 0) padding = *padding + rows;
+                  if (padding && padding->is_constant() && rows.is_constant())
+                    TENON_USER_CHECK(padding->constant() >= 0 && padding->constant() < std::max<std::int64_t>(rows.constant(), 1), "Padding_idx must be within num_embeddings");
                   return embedded(a, padding);
                 }) +
           embedding_bag_names(),

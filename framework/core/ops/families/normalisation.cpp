@@ -277,7 +277,9 @@ Values batch_norm_adapt(ForeignArguments& a) {
   const ir::ValueId x = a.value("input");
   TENON_USER_CHECK(is_float(a.type(x).dtype), "batch_norm takes floats, not {}", name_of(a.type(x).dtype));
   if (a.type(x).rank() < 2) throw Exception(Code::unsupported, "batch_norm of fewer than two dimensions");
+  TENON_USER_CHECK(!(a.number("eps", 1e-5) < 0), "batch_norm eps must be non-negative, but got {}", a.number("eps", 1e-5));
   const bool running = a.given("running_mean") && a.given("running_var");
+  for (const char* statistic : {"running_mean", "running_var"}) TENON_USER_CHECK(!a.given(statistic) || a.type(a.value(statistic)).rank() == 1, "batch_norm takes {} with one dimension", statistic);
   if (a.flag("training") || !running) {
     require_several_values(a.graph(), a.type(x).shape, a.type(x).shape[1]);
     return {by_batch_statistics(a, x)};

@@ -86,10 +86,11 @@ std::vector<ir::ValueId> ForeignArguments::values(std::string_view parameter) {
   return all;
 }
 
+/// torch takes no bool for an integer, and nothing but a bool for a flag; NumPy does.
 ir::Dim ForeignArguments::integer(std::string_view parameter) const {
   const ForeignArgument& a = (*this)[parameter];
   if (const auto* d = a.as<ir::Dim>()) return *d;
-  if (const auto* b = a.as<bool>()) return ir::Dim(*b);
+  if (const auto* b = a.as<bool>(); b && numpy()) return ir::Dim(*b);
   refuse_kind(parameter, "integer");
 }
 
@@ -122,8 +123,9 @@ bool ForeignArguments::flag(std::string_view parameter, bool otherwise) const {
   const ForeignArgument& a = (*this)[parameter];
   if (a.is_none()) return otherwise;
   if (const auto* b = a.as<bool>()) return *b;
-  if (const auto* d = a.as<ir::Dim>(); d && d->is_constant()) return d->constant() != 0;
-  if (const auto* d = a.as<ir::Dim>()) ask::constant(*d);
+  const auto* d = numpy() ? a.as<ir::Dim>() : nullptr;
+  if (d && d->is_constant()) return d->constant() != 0;
+  if (d) ask::constant(*d);
   refuse_kind(parameter, "bool");
 }
 

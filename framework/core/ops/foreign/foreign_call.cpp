@@ -90,6 +90,8 @@ class Binding {
   void hand_over(ForeignArguments& arguments) const {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const ForeignParameter& p = parameters_[i];
+      if (bound_[i] && bound_[i]->is_none() && p.otherwise && p.otherwise->as<bool>() && call_.flavour == Flavour::torch)
+        throw Exception(error(Code::unsupported, "argument '{}' of {} is None", p.name, call_.name));
       if (bound_[i])
         arguments.bind(p.target, *bound_[i]);
       else if (p.otherwise)
