@@ -217,6 +217,7 @@ def test_views_by_rare_names_are_in_the_graph(check, fn):
         (lambda a: F.celu(a, 0.0), (x(3),), "alpha cannot be 0"),
         (lambda a: torch.celu_(a.clone(), 0.0), (x(3),), "alpha cannot be 0"),
         (lambda a: F.softshrink(a, float("inf")), (x(3),), "must be in range"),
+        (lambda a: F.rrelu(a, 0.1, float("inf")), (x(3),), "upper bound must be finite"),
         (lambda a: F.batch_norm(a, torch.zeros(3), torch.ones(3), eps=-1.0), (x(4, 3),), "eps must be non-negative"),
         (lambda a: torch.addr(torch.ones(3, 3), a, a, alpha=True), (x(3),), "Boolean alpha"),
         (lambda a: a.clone().sub_(a > 0), (x(3),), "Subtraction"),
@@ -225,7 +226,7 @@ def test_views_by_rare_names_are_in_the_graph(check, fn):
         (lambda a: F.hardtanh(a, 0, float("inf")), (torch.arange(3),), "without overflow"),
         (lambda a: torch.addmv(a[0], a, a[0], alpha=float("inf")), (torch.ones(3, 3, dtype=torch.int64),), "without overflow"),
     ],
-    ids=["fill_", "fill", "a number that requires grad", "a large number", "celu", "celu_", "softshrink", "batch_norm", "addr", "sub_", "-=", "take_along_dim", "hardtanh", "addmv"],
+    ids=["fill_", "fill", "a number that requires grad", "a large number", "celu", "celu_", "softshrink", "rrelu", "batch_norm", "addr", "sub_", "-=", "take_along_dim", "hardtanh", "addmv"],
 )
 def test_what_torch_refuses_is_refused(fn, args, message):
     """Also after it has taken a call of the same function."""
@@ -263,6 +264,31 @@ def test_a_row_of_an_embedding_that_does_not_exist_is_no_padding():
     for row in (4, -5):
         with pytest.raises(AssertionError, match="Padding_idx must be within num_embeddings"):
             tenon.compile(lambda w, i: F.embedding(i, w, padding_idx=row))(x(4, 3), torch.tensor([0, 1]))
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a, i: a.clone().index_fill_(1, i.int(), 2.0),
+        lambda a, i: a.clone().index_copy_(1, i.int(), a),
+        lambda a, i: a.clone().put_(i.int(), a[0, :3]),
+        lambda a, i: a.clone().masked_fill_(i > 0.5, 2.0).masked_fill_(i, 2.0),
+        lambda a, i: a.clone().index_add_(1, i, a.double()),
+        lambda a, i: a.clone().addcdiv_(i, i),
+        lambda a, i: a.clone().addmm_(a, a.double()),
+        lambda a, i: a.clone().lerp_(a.double(), 0.5),
+        lambda a, i: i.repeat(3, 1).bitwise_and_(a),
+        lambda a, i: i.repeat(3, 1).add_(a),
+    ],
+)
+def test_writes_with_operands_of_dtypes_that_torch_refuses(fn):
+    a, i = x(3, 3), torch.tensor([0, 1, 2])
+    with pytest.raises((RuntimeError, IndexError, NotImplementedError)) as refused:
+        fn(a, i)
+    for way in (tenon.compile(fn), tenon.compile(fn, backend="reference")):
+        with pytest.raises(refused.type) as error:
+            way(a, i)
+        assert str(error.value) == str(refused.value)
 
 
 @pytest.mark.parametrize("name", ["__rsub__", "__rpow__", "__rmod__", "__rfloordiv__", "__rlshift__", "__rrshift__", "__rand__", "__ror__", "__radd__", "__rmul__", "__rtruediv__"])

@@ -74,7 +74,7 @@ Values softshrink(ForeignArguments& a) {
 Values randomised_relu(ForeignArguments& a) {
   if (a.flag("training")) throw Exception(Code::unsupported, "rrelu in training");
   const double lower = a.number("lower", 1.0 / 8), upper = a.number("upper", 1.0 / 3);
-  TENON_USER_CHECK(lower <= upper, "Lower bound should be less than or equal to the upper bound");
+  TENON_USER_CHECK(lower <= upper && std::isfinite(lower) && std::isfinite(upper), "the bounds of rrelu are finite, and the lower one is no more than the upper one");
   return a.call("leaky_relu", {a.value("self")}, {{"negative_slope", (lower + upper) / 2}});
 }
 

@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "python/foreign/foreign_arguments.h"
 #include "python/library/numpy_api.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
+#include "python/opaque/eager_kernels.h"
 #include "python/opaque/quiet_calls.h"
 #include "python/stand_ins/ufunc_loops.h"
 
@@ -26,6 +29,16 @@ bool chooses_places(PyObject* kwargs) {
   return where && where != Py_True;
 }
 
+/// Throws GraphBreak where torch's kernel does not take an in-place call of such operands.
+void require_taken(RecordedGraph& graph, PyObject* callable, const ForeignFunction& function, const WritingCall& call) {
+  if (function.flavour != ops::Flavour::torch || !function.op || call.kind != WritingCall::Kind::itself || writes_item(function)) return;
+  StandIns& all = graph.stand_ins;
+  const std::vector<RecordedWrites::Index> operands = all.among(call.args.get(), call.kwargs.get());
+  if (!operands_are_unusual(all, operands) || std::ranges::any_of(operands, [&](auto index) { return graph.is_late(all[index].value); })) return;
+  if (draws(callable, function, call.args.get(), call.kwargs.get())) return;
+  require_eager_kernel(callable, function, all.with_twins(call.args.get()).get(), call.kwargs ? all.with_twins(call.kwargs.get()).get() : nullptr);
+}
+
 }  // namespace
 
 Ref RecordedWrites::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, const WritingCall& call) {
@@ -43,6 +56,7 @@ Ref RecordedWrites::record(PyObject* callable, const ForeignFunction& function, 
   if (!item || !write_part(function, *target, PyTuple_GET_ITEM(args, 1), PyTuple_GET_ITEM(args, 2))) {
     if (item) late_.refuse({{*target}});
     memory_.require_writable(*target);
+    require_taken(core_, callable, function, call);
     if (function.ufunc && call.kind == WritingCall::Kind::output) require_output(callable, core_.stand_ins, call.args.get(), call.kwargs.get(), call.target.get());
     // What computes element by element may read the very elements that it writes; the rest gathers or scatters.
     const bool all = item || !((function.op && function.op->body) || asks_in_place(callable, kwargs));
