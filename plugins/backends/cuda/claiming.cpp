@@ -83,9 +83,17 @@ bool is_strided_view(const ir::Graph& graph, ir::NodeId id) {
   return std::ranges::none_of(loop->element.instructions, [](const ops::Instruction& i) { return i.op == ops::Primitive::sub || i.op == ops::Primitive::neg; });
 }
 
-/// Whether who runs a node reads a view as it lies, or has to copy it anyway.
+/// Whether the channels lie last; dimensions of size 1 may lie anywhere.
+bool has_channels_last(const ir::Type& type) {
+  const ir::Shape strides = type.resolved_strides(), wanted = ir::channels_last_strides(type.shape);
+  for (std::size_t d = 0; d < type.rank(); ++d)
+    if (type.shape[d] != ir::Dim(1) && strides[d] != wanted[d]) return false;
+  return true;
+}
+
+/// Whether who runs a node reads a view as it lies, or would copy it: pictures and weights whose channels do not lie last.
 bool needs_no_copy(const ir::Graph& graph, ir::NodeId reader, ir::NodeId view) {
-  return graph.node(reader).op != "convolution_channels_last" || graph.value(graph.node(view).operands[0]).kind != ir::ValueKind::result;
+  return graph.node(reader).op != "convolution_channels_last" || has_channels_last(graph.type(graph.node(view).operands[0]));
 }
 
 /// Copies for the sake of nodes that others run, who need none, are left to them.

@@ -66,7 +66,7 @@ class Moving {
     const ir::Node node = graph_.node(id);
     ops::NodeBuilder b = before(id);
     std::vector<ValueId> operands = node.operands;
-    operands[0] = last_of(node.operands[0], id);
+    for (std::size_t i = 0; i < 2; ++i) operands[i] = last_of(node.operands[i], id);  // picture and weight
     ir::Attributes attributes;
     for (const ir::NamedAttribute& attribute : node.attributes)
       if (attribute.name != "transposed" && attribute.name != "output_padding") attributes.push_back(attribute);

@@ -43,6 +43,7 @@ def nets(device):
     lambda x, w: x.cpu().sin().to(x.device) * w[0],
     lambda x, w: F.layer_norm(x, (8,), w[0], w[1]).double().float(),
     lambda x, w: torch.where(x > 0, x, x * w[2]) / (1 + w[3].abs()),
+    lambda x, w: F.max_pool2d(x[None], 2) * F.max_pool2d(w[None], 3, 2, 1)[:, 1:],
 ], ids=str)
 def test_gradients(check, device, fn):
     compiled = tenon.compile(fn)

@@ -14,7 +14,7 @@ from tenon import _by_torch  # noqa: E402
 def test_convolutions_with_channels_last(rank, size):
     x, weight, bias = torch.randn(2, 4, *[size] * rank), torch.randn(6, 2, *[3] * rank), torch.randn(6)
     want = (F.conv1d, F.conv2d, F.conv3d)[rank - 1](x, weight, bias, 2, 1, 1, 2)
-    got = _by_torch.convolution_channels_last(x.movedim(1, -1), weight, bias, [2] * rank, [1] * rank, [1] * rank, 2)
+    got = _by_torch.convolution_channels_last(x.movedim(1, -1), weight.movedim(1, -1), bias, [2] * rank, [1] * rank, [1] * rank, 2)
     torch.testing.assert_close(got, want.movedim(1, -1))
 
 

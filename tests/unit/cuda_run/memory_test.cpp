@@ -213,7 +213,7 @@ TEST_CASE("what another backend gives is written over where nobody reads it any 
 }
 
 TEST_CASE("what is computed between convolutions that have channels last is written over what they give", "[memory]") {
-  CHECK(WithProducts(true).matrices_of(graph_of("%x: ROWS, %w: f32[64, 64, 1, 1] on device2:0", R"(
+  CHECK(WithProducts(true).matrices_of(graph_of("%x: ROWS, %w: f32[64, 1, 1, 64] on device2:0", R"(
   %a: ROWS = convolution_channels_last(%x, %w)
   %b: PICTURE = permute(%a) BACK
   %c: PICTURE = relu(%b)

@@ -1,4 +1,4 @@
-// Convolutions of pictures whose channels lie last, for devices on which a library is faster at these.
+// Convolutions of pictures and weights whose channels lie last, for devices on which a library is faster at these.
 #include "core/ops/catalog.h"
 #include "core/ops/notation/family.h"
 
@@ -34,16 +34,19 @@ ir::ValueId permuted(NodeBuilder& b, ir::ValueId v, const std::vector<std::size_
   return b.one("permute", {v}, {{"dims", std::move(numbers)}});
 }
 
+/// Input and weight have their channels last.
+constexpr std::size_t kPermuted = 2;
+
 /// What a `convolution` of the same pictures gives.
 Result<infer::Types> infer_convolution(const OpQuery& q) {
   infer::require_operands(q, 2, 3);
-  TENON_USER_CHECK(q.type(0).rank() >= 3, "takes an input of at least 3 dimensions, not {}", q.type(0).rank());
+  for (std::size_t i = 0; i < kPermuted; ++i) TENON_USER_CHECK(q.type(i).rank() >= 3, "takes an input and a weight of at least 3 dimensions, not {}", q.type(i).rank());
   ir::Graph pictures;
   for (const ir::SymbolInfo& symbol : q.graph().symbols()) pictures.add_symbol(symbol);
   Values operands;
   for (std::size_t i = 0; i < q.operand_count(); ++i) {
     const ir::Type& type = q.type(i);
-    const Shape shape = i == 0 ? arranged(type.shape, channels_second(type.rank())) : type.shape;
+    const Shape shape = i < kPermuted ? arranged(type.shape, channels_second(type.rank())) : type.shape;
     operands.push_back(pictures.add_input(ir::Type::tensor(type.dtype, shape, type.device)));
   }
   const auto found = find_op("convolution")->infer(OpQuery(pictures, operands, q.attributes()));
@@ -55,7 +58,7 @@ Result<infer::Types> infer_convolution(const OpQuery& q) {
 Values decompose_convolution(NodeBuilder& b, const OpQuery& q) {
   Values operands(q.operands().begin(), q.operands().end());
   const std::size_t rank = q.type(0).rank();
-  operands[0] = permuted(b, operands[0], channels_second(rank));
+  for (std::size_t i = 0; i < kPermuted; ++i) operands[i] = permuted(b, operands[i], channels_second(rank));
   return {permuted(b, b.one("convolution", operands, q.attributes()), channels_last(rank))};
 }
 
@@ -68,9 +71,9 @@ std::vector<Sample> convolution_samples() {
   };
   const auto dims = [](std::int64_t a, std::int64_t b) { return std::vector<Dim>{Dim(a), Dim(b)}; };
   for (DType t : {DType::f32, DType::f64, DType::f16, DType::bf16})
-    add(std::string(name_of(t)), t, {{2, 6, 5, 3}, {4, 3, 3, 3}, {4}}, {{"padding", dims(1, 1)}, {"stride", dims(2, 1)}});
-  add("no_bias", DType::f32, {{1, 5, 5, 4}, {6, 2, 3, 3}}, {{"dilation", dims(1, 2)}, {"groups", Dim(2)}, {"padding", dims(0, 2)}});
-  add("one_dimension", DType::f32, {{2, 9, 4}, {5, 4, 3}}, {});
+    add(std::string(name_of(t)), t, {{2, 6, 5, 3}, {4, 3, 2, 3}, {4}}, {{"padding", dims(1, 1)}, {"stride", dims(2, 1)}});
+  add("no_bias", DType::f32, {{1, 5, 5, 4}, {6, 3, 3, 2}}, {{"dilation", dims(1, 2)}, {"groups", Dim(2)}, {"padding", dims(0, 2)}});
+  add("one_dimension", DType::f32, {{2, 9, 4}, {5, 3, 4}}, {});
   return all;
 }
 

@@ -62,8 +62,10 @@ struct Read {
   ValueId places, gradient;
 };
 
-/// The windows that each element may be in, of all dimensions, in their order; nothing where they are too many, or not known.
+/// The windows that each element may be in, of all dimensions, in their order; nothing where they are too many, or not known, or where the tables that
+/// say them are not: constants lie in the host's memory.
 std::vector<Read> windows_by_element(GradBuilder& g, ValueId places, std::size_t spatial) {
+  if (!g.type(places).device.is_host()) return {};
   const std::vector<PoolWindows> windows = windows_of(g.query(), spatial);
   const Shape in = g.shape(g.operand()), out = g.shape(places);
   if (windows.size() != spatial) return {};

@@ -117,7 +117,9 @@ void require_eager_kernel(PyObject* callable, const ForeignFunction& function, P
     call_filtered("error", callable, args.get(), kwargs.get());
   } catch (const PythonError&) {
     const std::string refusal = take_first_line();
-    if (refusal.find("ZeroDivisionError") != refusal.npos) return;  // integers divided by the zeros say nothing of the call
+    // Integers divided by the zeros, and masks of zeros, which choose no element, say nothing of the call.
+    for (const char* zero_alone : {"ZeroDivisionError", "cannot be broadcast to indexing result"})
+      if (refusal.find(zero_alone) != refusal.npos) return;
     throw GraphBreak(fmt::format("{} raises: {}", function.name, refusal));
   }
   if (!kinds.some_empty()) known->insert(std::move(key));

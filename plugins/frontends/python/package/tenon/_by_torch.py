@@ -12,7 +12,8 @@ def conv_sum(input: torch.Tensor, weight: torch.Tensor, stride: list[int], befor
 
 def convolution_channels_last(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, stride: list[int] | int = 1, padding: list[int] | int = 0, dilation: list[int] | int = 1, groups: int = 1) -> torch.Tensor:
     convolve = (torch.conv1d, torch.conv2d, torch.conv3d)[input.dim() - 3]
-    return convolve(input.contiguous().movedim(-1, 1), weight, bias, stride, padding, dilation, groups).movedim(1, -1)
+    pictures, weights = (tensor.contiguous().movedim(-1, 1) for tensor in (input, weight))
+    return convolve(pictures, weights, bias, stride, padding, dilation, groups).movedim(1, -1)
 
 
 def conv_weight_sum(input: torch.Tensor, gradient: torch.Tensor, kernel: list[int], stride: list[int], before: list[int], dilation: list[int], groups: int = 1) -> torch.Tensor:
