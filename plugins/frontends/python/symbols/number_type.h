@@ -60,7 +60,7 @@ Ref make_number(PyTypeObject* type, Value value) {
 /// Whether the arguments of `__round__` ask for an int: no digits, or None.
 inline bool rounds_to_int(PyObject* digits) { return PyTuple_GET_SIZE(digits) == 0 || PyTuple_GET_ITEM(digits, 0) == Py_None; }
 
-/// The class that the program sees, where `name` asks for it.
+/// Whether `name` asks for the class: the program sees that of the number that is stood for.
 inline bool asks_for_class(PyObject* name) { return PyUnicode_CompareWithASCIIString(name, "__class__") == 0; }
 
 /// What numbers of the type do not have either (`__torch_function__`, `__array__`) says nothing of a value, nor does a method of the stand-in's own.
