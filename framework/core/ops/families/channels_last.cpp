@@ -1,6 +1,7 @@
 // Convolutions of pictures and weights whose channels lie last, for devices on which a library is faster at these.
 #include "core/ops/catalog.h"
 #include "core/ops/notation/family.h"
+#include "core/ops/notation/move.h"
 
 namespace tenon::ops {
 namespace {
@@ -9,29 +10,24 @@ using ir::Dim;
 using ir::Shape;
 
 /// Where the dimensions come from when the last is to be the second one, and the other way round.
-std::vector<std::size_t> channels_second(std::size_t rank) {
-  std::vector<std::size_t> dims{0, rank - 1};
-  for (std::size_t d = 1; d + 1 < rank; ++d) dims.push_back(d);
+std::vector<std::int64_t> channels_second(std::size_t rank) {
+  const auto last = static_cast<std::int64_t>(rank) - 1;
+  std::vector<std::int64_t> dims{0, last};
+  for (std::int64_t d = 1; d < last; ++d) dims.push_back(d);
   return dims;
 }
 
-std::vector<std::size_t> channels_last(std::size_t rank) {
-  std::vector<std::size_t> dims{0};
-  for (std::size_t d = 2; d < rank; ++d) dims.push_back(d);
+std::vector<std::int64_t> channels_last(std::size_t rank) {
+  std::vector<std::int64_t> dims{0};
+  for (std::int64_t d = 2; d < static_cast<std::int64_t>(rank); ++d) dims.push_back(d);
   dims.push_back(1);
   return dims;
 }
 
-Shape arranged(const Shape& shape, const std::vector<std::size_t>& dims) {
+Shape arranged(const Shape& shape, const std::vector<std::int64_t>& dims) {
   Shape to;
-  for (const std::size_t d : dims) to.push_back(shape[d]);
+  for (const std::int64_t d : dims) to.push_back(shape[static_cast<std::size_t>(d)]);
   return to;
-}
-
-ir::ValueId permuted(NodeBuilder& b, ir::ValueId v, const std::vector<std::size_t>& dims) {
-  std::vector<Dim> numbers;
-  for (const std::size_t d : dims) numbers.emplace_back(static_cast<std::int64_t>(d));
-  return b.one("permute", {v}, {{"dims", std::move(numbers)}});
 }
 
 /// Input and weight have their channels last.
@@ -58,8 +54,8 @@ Result<infer::Types> infer_convolution(const OpQuery& q) {
 Values decompose_convolution(NodeBuilder& b, const OpQuery& q) {
   Values operands(q.operands().begin(), q.operands().end());
   const std::size_t rank = q.type(0).rank();
-  for (std::size_t i = 0; i < kPermuted; ++i) operands[i] = permuted(b, operands[i], channels_second(rank));
-  return {permuted(b, b.one("convolution", operands, q.attributes()), channels_last(rank))};
+  for (std::size_t i = 0; i < kPermuted; ++i) operands[i] = permute_by(b, operands[i], channels_second(rank));
+  return {permute_by(b, b.one("convolution", operands, q.attributes()), channels_last(rank))};
 }
 
 std::vector<Sample> convolution_samples() {

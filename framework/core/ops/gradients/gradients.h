@@ -49,6 +49,9 @@ GradBuilder::Values conv_input_sum(NodeBuilder& nodes, const OpQuery& query);  /
 // indexing.cpp
 GradBuilder::Values embedding(GradBuilder& g);
 
+// largest_of_windows.cpp
+GradBuilder::Values max_pool(GradBuilder& g);  // with and without indices
+
 // likelihoods.cpp
 GradBuilder::Values binary_cross_entropy(GradBuilder& g);
 
@@ -58,7 +61,8 @@ GradBuilder::Values cumprod(GradBuilder& g);
 GradBuilder::Values logcumsumexp(GradBuilder& g);
 GradBuilder::Values median(GradBuilder& g);
 GradBuilder::Values from_places(GradBuilder& g);  // sort, topk, kthvalue, median, cummax: the second result says where the first is from
-GradBuilder::Values max_pool(GradBuilder& g);     // with and without indices
+/// Values added at places along a dimension of zeros like another value.
+ir::ValueId added_at(GradBuilder& g, ir::ValueId like, ir::ValueId places, ir::ValueId values, std::size_t dim);
 
 // scatters.cpp
 GradBuilder::Values scatter(GradBuilder& g);  // by its reduction; equal extremes share

@@ -124,7 +124,7 @@ GradBuilder::Values max_pool(GradBuilder& g) {
   const std::vector<Read> reads = windows_by_element(g, places, spatial);
   if (reads.empty()) {
     const ValueId x = flat(g, g.operand(), spatial);
-    const ValueId sums = g.one("scatter", {g.zeros(x), flat(g, places, spatial), flat(g, g.gradient(), spatial)}, {{"dim", Dim(static_cast<std::int64_t>(g.type(x).rank() - 1))}, {"reduce", std::string("sum")}});
+    const ValueId sums = added_at(g, x, flat(g, places, spatial), flat(g, g.gradient(), spatial), g.type(x).rank() - 1);
     return {g.reshape(sums, g.type(g.operand()).shape)};
   }
   const ValueId own = own_places(g, spatial);

@@ -17,12 +17,11 @@ ValueId scanned_back(GradBuilder& g, std::string_view op, ValueId v, std::size_t
   return g.one("flip", {g.one(op, {back}, {{"dim", dims[0]}, {"dtype", g.type(v).dtype}})}, {{"dims", dims}});
 }
 
-/// Adds values at places along a dimension of zeros like the operand.
+}  // namespace
+
 ValueId added_at(GradBuilder& g, ValueId like, ValueId places, ValueId values, std::size_t dim) {
   return g.one("scatter", {g.zeros(like), places, values}, {{"dim", Dim(static_cast<std::int64_t>(dim))}, {"reduce", std::string("sum")}});
 }
-
-}  // namespace
 
 GradBuilder::Values cumsum(GradBuilder& g) {
   if (g.type(g.operand()).rank() == 0) return {g.gradient()};
