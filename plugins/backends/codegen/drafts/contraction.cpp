@@ -46,10 +46,10 @@ class ProductBuilder {
     auto in_a = operand(nest_.a);
     const auto in_b = operand(nest_.b);
     const bool by_dots = in_b && in_b->strides.back() == Dim(1) && !context_.is_constant(in_b->value) && algebra_.estimate(product_.row_count()) <= machine_.thresholds.rows_of_dots;
-    const bool one_matrix = in_a && fitting(rows_, *in_a) == rows_.size();
-    if (!one_matrix && !by_dots)
+    const bool one_matrix = in_a && fitting(rows_, *in_a) == rows_.size(), in_runs = machine_.reads_runs_of(product_.dtype);
+    if (!one_matrix && !by_dots && in_runs)
       if (auto over_windows = by_windows()) return over_windows;
-    if (in_a && !in_b)
+    if (in_a && !in_b && in_runs)
       if (auto over_places = by_runs_of_columns(*in_a)) return over_places;
     if (by_dots && !one_matrix) in_a.reset();
     if (!in_a && !by_dots && !copies) return {};
@@ -117,7 +117,7 @@ class ProductBuilder {
 
   /// The product with columns of the left operand contiguous, as it lies, and the right one in runs of columns: the gradient of a weight.
   std::optional<Product> by_runs_of_columns(const InPlace& a) {
-    if (!machine_.reads_runs_of_columns() || rows_.empty() || columns_.empty() || fitting(rows_, a) != rows_.size() || !(stride_of(a, rows_.back().loop) == Dim(1))) return {};
+    if (rows_.empty() || columns_.empty() || fitting(rows_, a) != rows_.size() || !(stride_of(a, rows_.back().loop) == Dim(1))) return {};
     if (batch_.size() > kMostBatchLoops) return {};
     auto windows = windows_of(operations(), nest_.b, loops_of(columns_), algebra_, machine_);
     if (!windows) return {};
@@ -201,7 +201,7 @@ class ProductBuilder {
 bool is_sum_of_products(const ir::Graph& graph, NodeId node, const ops::LoopBody& body) {
   if (!body.reducer || body.element.results.size() != 1 || !is_plain_sum(*body.reducer)) return false;
   const DType dtype = graph.type(graph.node(node).results[0]).dtype;
-  if (dtype != DType::f32 && dtype != DType::f64) return false;
+  if (compute_type(dtype) != DType::f32 && dtype != DType::f64) return false;
   const auto& all = body.element.instructions;
   const auto& product = all[body.element.results[0]];
   if (product.op != P::mul) return false;
@@ -231,7 +231,8 @@ ProductSize size_of_product(const IndexAlgebra& algebra, const Product& product)
           .is_repeated = !product.batch.empty(),
           .is_dot = rows == Dim(1) && columns == Dim(1),
           .writes_operand = product.a.is_computed() || product.b.is_computed(),
-          .over_windows = product.a.windows || product.b.windows};
+          .over_windows = product.a.windows || product.b.windows,
+          .dtype = product.dtype};
 }
 
 }  // namespace tenon::codegen

@@ -89,7 +89,8 @@ void Draft::add_reduction(NodeId node, std::span<const Dim> index) {
 
 void Draft::add_product(NodeId node, std::span<const Dim> index) {
   const ValueId value = context_->graph.node(node).results[0];
-  members_.push_back({value, {index.begin(), index.end()}, operations_.product(context_->graph.type(value).dtype), StageKind::row, 0});
+  const DType dtype = context_->graph.type(value).dtype;
+  members_.push_back({value, {index.begin(), index.end()}, rounded(operations_.product(compute_type(dtype)), dtype), StageKind::row, 0});
   nodes_.push_back(node);
 }
 

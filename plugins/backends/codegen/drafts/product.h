@@ -51,7 +51,7 @@ struct Picture {
   bool relaxed = false;  // a larger error is allowed
 };
 
-/// result[batch, rows, columns] = sum over `summed` of a * b, in the dtype of the operands.
+/// result[batch, rows, columns] = sum over `summed` of a * b. `dtype` is that of all three; the sum is in its compute_type.
 struct Product {
   ir::NodeId node;
   DType dtype = DType::f32;

@@ -48,6 +48,7 @@ Target detect_machine(unsigned width) {
   for (const auto& f : list) target.features += (target.features.empty() ? "" : ",") + f;
   target.has_fma = has("fma") && target.vector_bytes >= 32;
   target.has_f16c = has("f16c") && target.vector_bytes >= 32;
+  target.has_bf16_pairs = has("avx512bf16") && target.vector_bytes == 64;
   target.vector_functions = vector_function("_ZGVbN4v_sinf") && vector_function("_ZGVbN4v_erff");
   return target;
 }

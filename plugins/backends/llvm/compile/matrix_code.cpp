@@ -39,7 +39,7 @@ MatrixKernel MatrixCode::shapes(DType dtype) const {
   MatrixKernel kernel;
   kernel.tile = tile_shape(jit_.target(), dtype), kernel.narrow_tile = narrow_tile_shape(jit_.target(), dtype);
   kernel.streaming_tile = streaming_tile_shape(jit_.target(), dtype), kernel.row_tile = row_tile_shape(jit_.target(), dtype);
-  kernel.transposed_rows = transposed_rows(jit_.target(), dtype);
+  kernel.transposed_rows = transposed_rows(jit_.target(), compute_type(dtype));
   kernel.dot_tile = dot_shape(jit_.target()), kernel.dot_row_tile = dot_row_shape();
   kernel.dtype = dtype, kernel.has_avx2_vectors = jit_.target().vector_bytes == 32;
   return kernel;
@@ -49,15 +49,19 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
   const Target& target = jit_.target();
   const MatrixKernel tiles = shapes(dtype);
   const auto emit = [&](const TileShape& tile, const std::string& name, Fetches fetches) { emit_microkernel(module, target, dtype, tile, name, fetches); };
+  // Few rows multiply b where it lies.
+  const auto emit_in_place = [&](const TileShape& tile, const std::string& name, Reads reads) {
+    emit_microkernel(module, target, dtype, tile, name, Fetches::nothing, reads, is_reduced_float(dtype) ? Pairs::in_rows : Pairs::packed);
+  };
   switch (part) {
     case MatrixPart::panels:
       emit(tiles.tile, names[0], Fetches::ahead);
       emit(tiles.tile, names[1], Fetches::nothing);
       emit(tiles.narrow_tile, names[2], Fetches::ahead);
-      return emit_transposition(module, target, dtype, names[3]);
+      return emit_transposition(module, target, compute_type(dtype), names[3]);
     case MatrixPart::few_rows:
       emit_dot_kernel(module, target, dtype, tiles.dot_tile, names[0]);
-      return emit(tiles.streaming_tile, names[1], Fetches::nothing);
+      return emit_in_place(tiles.streaming_tile, names[1], Reads::whole_rows);
     case MatrixPart::windows:
       emit(tiles.tile, names[0], Fetches::own_rows);
       emit(tiles.narrow_tile, names[1], Fetches::own_rows);
@@ -66,8 +70,8 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
     case MatrixPart::large_squares: return emit_winograd(module, target, dtype, kLargeSquare, names[0], names[1], names[2]);
     case MatrixPart::one_row:
       emit_dot_kernel(module, target, dtype, tiles.dot_row_tile, names[0]);
-      emit(tiles.row_tile, names[1], Fetches::nothing);
-      return emit_microkernel(module, target, dtype, {1, tiles.streaming_tile.columns}, names[2], Fetches::nothing, Reads::columns);
+      emit_in_place(tiles.row_tile, names[1], Reads::whole_rows);
+      return emit_in_place({1, tiles.streaming_tile.columns}, names[2], Reads::columns);
     case MatrixPart::runs:
       emit_outer_kernel(module, target, dtype, tiles.tile, names[0], Reads::whole_rows);
       emit_outer_kernel(module, target, dtype, tiles.streaming_tile, names[1], Reads::columns);  // masks take registers

@@ -29,7 +29,7 @@ class MatrixCode {
 
   /// Compiles a part, or takes it from the store, where it is not known yet.
   void prepare(const codegen::CodeStore& store, DType dtype, MatrixPart part) { functions(store, dtype, part); }
-  /// Gives the code of products in float32 or float64: of all parts that are wanted for that dtype. The functions of others are null.
+  /// Gives the code of products in float32, float64 or pairs of bfloat16: of all parts that are wanted for that dtype. The functions of others are null.
   MatrixKernel kernel(const codegen::CodeStore& store, DType dtype, const MatrixParts& wanted);
 
  private:

@@ -87,7 +87,7 @@ constexpr double kFewUnits = 8;
 
 }  // namespace
 
-CpuMachine::CpuMachine(unsigned lanes) : Machine(kThresholds), lanes_(lanes) {}
+CpuMachine::CpuMachine(unsigned lanes, bool has_bf16_pairs) : Machine(kThresholds), lanes_(lanes), has_bf16_pairs_(has_bf16_pairs) {}
 
 bool CpuMachine::worth_storing(double cost, std::size_t paths) const { return paths > 1 && cost * static_cast<double>(paths - 1) > kStoreAndReload; }
 
@@ -121,7 +121,8 @@ bool CpuMachine::is_large_product(double multiplications, bool over_windows, dou
 bool CpuMachine::worth_matrix_kernel(const codegen::ProductSize& product) const {
   if (product.is_repeated && product.rows * product.columns * product.depth <= kTinyProduct) return false;
   if (product.is_dot) return false;  // as a loop nest vectors run along each sum, and threads share it
-  return !product.writes_operand || product.rows >= thresholds.rows_that_pay;
+  const bool converts = is_reduced_float(product.dtype) && !(multiplies_pairs(product.dtype) && std::fmod(product.depth, 2) == 0), writes_operand = product.writes_operand || converts;
+  return !writes_operand || product.rows >= thresholds.rows_that_pay;
 }
 
 /// Tiles read short runs of other values. Those of one value come while a tile is multiplied, if that takes long enough; with more of them the
@@ -155,7 +156,7 @@ std::int64_t CpuMachine::side_of_squares(double weights, double height, double w
   return weights <= kLargeSquareWeights && height >= kLargeSquarePicture && width >= kLargeSquarePicture ? kLargeSquare : kSmallSquare;
 }
 
-std::int64_t CpuMachine::panel_columns(DType dtype) const { return tile_columns(lanes_, dtype); }
+std::int64_t CpuMachine::panel_columns(DType dtype) const { return tile_columns(lanes_, compute_type(dtype)); }
 
 bool CpuMachine::fills_matrix_kernel(double columns, DType dtype) const {
   const auto width = static_cast<double>(panel_columns(dtype));

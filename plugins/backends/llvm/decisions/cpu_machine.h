@@ -7,8 +7,8 @@ namespace tenon::llvm_backend {
 
 class CpuMachine : public codegen::Machine {
  public:
-  /// `lanes`: of float32 in a vector register.
-  explicit CpuMachine(unsigned lanes);
+  /// `lanes`: of float32 in a vector register. With `has_bf16_pairs` the machine multiplies pairs of bfloat16.
+  explicit CpuMachine(unsigned lanes, bool has_bf16_pairs = false);
 
   bool worth_storing(double cost, std::size_t paths) const override;
   double cost_of_load(double elements, double points, bool passing) const override;
@@ -27,7 +27,7 @@ class CpuMachine : public codegen::Machine {
   bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const override;
   bool worth_transforming(double rows, double columns, double run) const override;
   bool fills_matrix_kernel(double columns, DType dtype) const override;
-  bool reads_runs_of_columns() const override { return true; }
+  bool reads_runs_of(DType dtype) const override { return !is_reduced_float(dtype); }
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
   void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;
   bool worth_joint_launch(double operations) const override;
@@ -37,6 +37,8 @@ class CpuMachine : public codegen::Machine {
   unsigned lanes() const { return lanes_; }
   /// Columns of a product that are computed together, as packed.
   std::int64_t panel_columns(DType dtype) const;
+  /// Whether products of the dtype multiply elements of it, two of the sum at a time, and not as they are converted for it.
+  bool multiplies_pairs(DType dtype) const { return has_bf16_pairs_ && dtype == DType::bf16; }
   /// Rows of results of a pooling that are computed together, each from `window` rows of a product, `step` further than the last.
   std::int64_t pooled_rows(std::int64_t row_elements, std::int64_t step, std::int64_t window) const;
   /// The side of the squares by which a convolution is transformed, where a larger error is allowed; of pictures of so many places a side.
@@ -44,6 +46,7 @@ class CpuMachine : public codegen::Machine {
 
  private:
   unsigned lanes_;
+  bool has_bf16_pairs_;
 };
 
 }  // namespace tenon::llvm_backend

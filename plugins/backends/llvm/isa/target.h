@@ -11,6 +11,7 @@ struct Target {
   unsigned vector_bytes = 16;
   bool has_fma = false;
   bool has_f16c = false;
+  bool has_bf16_pairs = false;    // multiplies and adds pairs of bfloat16 in float32 (AVX512_BF16)
   bool vector_functions = false;  // glibc's libmvec is loaded
   /// Comparisons of NaNs set no floating-point flag: somebody reads the flags afterwards.
   bool quiet_comparisons = false;

@@ -44,6 +44,15 @@ void declare_for_machine(llvm::Function& function, const Target& target) {
   function.addFnAttr(llvm::Attribute::NoUnwind);
 }
 
+Value* multiply_added(llvm::IRBuilder<>& ir, const Target& target, bool pairs, Value* a, Value* b, Value* sum) {
+  if (pairs) {
+    auto* type = llvm::FixedVectorType::get(ir.getBFloatTy(), 32);
+    return ir.CreateIntrinsic(llvm::Intrinsic::x86_avx512bf16_dpbf16ps_512, {}, {sum, ir.CreateBitCast(a, type), ir.CreateBitCast(b, type)});
+  }
+  if (target.has_fma) return ir.CreateIntrinsic(llvm::Intrinsic::fma, {sum->getType()}, {a, b, sum});
+  return ir.CreateFAdd(sum, ir.CreateFMul(a, b));
+}
+
 void keep_order_of(llvm::Function& function) { function.addFnAttr("tune-cpu", "znver4"); }
 
 }  // namespace tenon::llvm_backend

@@ -26,6 +26,10 @@ class X86Isa final : public codegen::Isa {
 /// The attributes of a function of generated code.
 void declare_for_machine(llvm::Function& function, const Target& target);
 
+/// sum + a * b by lane of float32 or float64. With `pairs` a lane of `a` and of `b` is two numbers of bfloat16, whose products are both added; subnormal
+/// numbers are then zero.
+llvm::Value* multiply_added(llvm::IRBuilder<>& ir, const Target& target, bool pairs, llvm::Value* a, llvm::Value* b, llvm::Value* sum);
+
 /// Has the function's instructions scheduled as they were emitted, which already is as few registers as it needs. With LLVM's models of Intel's
 /// processors its scheduler (19.1) moves loads up through an unrolled loop until most sums of a register tile live in memory, which halves
 /// the speed; with AMD's it does not.

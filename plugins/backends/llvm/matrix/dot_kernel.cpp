@@ -23,8 +23,8 @@ namespace {
 class DotEmitter {
  public:
   DotEmitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape)
-      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), align_(size_of(dtype)),
-        lanes_(static_cast<int>(target.vector_bytes / size_of(dtype))) {
+      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), pairs_(dtype == DType::bf16), align_(size_of(compute_type(dtype))),
+        lanes_(static_cast<int>(target.vector_bytes / size_of(compute_type(dtype)))) {
     element_ = dtype == DType::f64 ? ir_.getDoubleTy() : ir_.getFloatTy();
     vector_ = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
   }
@@ -123,8 +123,7 @@ class DotEmitter {
       Value* a = vector_at(row, mask);
       for (Value* v : b) {
         Value*& sum = sums[at++];
-        if (target_.has_fma) sum = ir_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_}, {a, v, sum});
-        else sum = ir_.CreateFAdd(sum, ir_.CreateFMul(a, v));
+        sum = multiply_added(ir_, target_, pairs_, a, v, sum);
       }
     }
   }
@@ -173,6 +172,7 @@ class DotEmitter {
   const Target& target_;
   llvm::IRBuilder<> ir_;
   TileShape shape_;
+  bool pairs_;  // an element is two of bfloat16
   llvm::Align align_;
   int lanes_;
   llvm::Type* element_ = nullptr;

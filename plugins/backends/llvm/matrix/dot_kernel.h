@@ -23,7 +23,7 @@ TileShape dot_row_shape();
 using DotKernel = void (*)(const void* const* a, const void* const* b, void* c, std::int64_t c_stride, std::int64_t k, std::int64_t rows, std::int64_t columns,
                            std::int64_t accumulate);
 
-/// Adds the function `name` for float32 or float64, with one of these shapes.
+/// Adds the function `name` for float32, float64 or pairs of bfloat16, with one of these shapes.
 void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name);
 
 }  // namespace tenon::llvm_backend

@@ -14,7 +14,7 @@ using llvm::Value;
 
 int tile_columns(unsigned lanes, DType dtype) {
   const int vectors = lanes == 16 ? 4 : 2;
-  return vectors * static_cast<int>(lanes * 4 / size_of(dtype));
+  return vectors * static_cast<int>(lanes * 4 / size_of(compute_type(dtype)));
 }
 
 TileShape narrow_tile_shape(const Target& target, DType dtype) {
@@ -35,8 +35,8 @@ constexpr int kPrefetchBytes = 2048;  // ahead in b: gains up to a tenth once b 
 
 class Emitter : public TileEmitter {
  public:
-  Emitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, Fetches fetches, Reads reads)
-      : TileEmitter(module, target, dtype, shape), fetches_(fetches), reads_(reads) {}
+  Emitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, Fetches fetches, Reads reads, Pairs pairs)
+      : TileEmitter(module, target, dtype, shape), fetches_(fetches), reads_(reads), lying_(pairs) {}
 
   void emit(const std::string& name) {
     auto* p = ir_.getPtrTy();
@@ -153,8 +153,8 @@ class Emitter : public TileEmitter {
     Value* row = number == 0 ? b_row_ : ir_.CreateGEP(element_, b_row_, rows_apart_[number]);
     std::vector<Value*> b;
     for (int j = 0; j < vectors_; ++j) {
-      Value* address = ir_.CreateConstGEP1_64(element_, row, static_cast<std::uint64_t>(j * lanes_));
-      b.push_back(read_columns(address, j, reads_));
+      Value* address = ir_.CreateConstGEP1_64(lying_ == Pairs::in_rows ? ir_.getInt16Ty() : element_, row, static_cast<std::uint64_t>(j * lanes_));
+      b.push_back(lying_ == Pairs::in_rows ? read_pairs(address, j, argument(2), reads_) : read_columns(address, j, reads_));
       if (fetches_ == Fetches::own_rows && j * lanes_ * bytes_ % kLine == 0) prefetch(ir_.CreateConstGEP1_64(ir_.getInt8Ty(), address, kPrefetchBytes), kFirstLevel);
     }
     for (int i = 0; i < shape_.rows; ++i) multiply_row(i, ir_.CreateGEP(element_, a_rows_[static_cast<std::size_t>(i)], k), b, sums);
@@ -162,6 +162,7 @@ class Emitter : public TileEmitter {
 
   Fetches fetches_;
   Reads reads_;
+  Pairs lying_;
   Value *b_row_ = nullptr, *ahead_ = nullptr;  // where the next row of b lies, and what is fetched next
   Value* ahead_apart_ = nullptr;               // of the parts that are fetched, in bytes
   std::vector<Value*> a_rows_, rows_apart_;
@@ -169,8 +170,8 @@ class Emitter : public TileEmitter {
 
 }  // namespace
 
-void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, Fetches fetches, Reads reads) {
-  Emitter(module, target, dtype, shape, fetches, reads).emit(name);
+void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, Fetches fetches, Reads reads, Pairs pairs) {
+  Emitter(module, target, dtype, shape, fetches, reads, pairs).emit(name);
 }
 
 }  // namespace tenon::llvm_backend

@@ -48,6 +48,9 @@ enum class Fetches { nothing, own_rows, ahead, far_ahead };
 /// What a microkernel reads of b's rows: as much as the tile is wide, or only the columns that it computes.
 enum class Reads { whole_rows, columns };
 
+/// How the pairs of bfloat16 that are one element lie in b: side by side, or below each other in rows of single ones, b_stride apart.
+enum class Pairs { packed, in_rows };
+
 /// Steps of a sum that run unrolled.
 inline constexpr std::int64_t kUnrolled = 4;
 
@@ -58,7 +61,9 @@ constexpr std::int64_t lines_of_part(Fetches fetches) { return fetches == Fetche
 /// Lines that are fetched ahead while `elements` are summed.
 inline std::int64_t lines_fetched(std::int64_t elements, Fetches fetches = Fetches::ahead) { return elements / kUnrolled * lines_of_part(fetches); }
 
-/// Adds the function `name` for float32 or float64, with one of these shapes.
-void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, Fetches fetches, Reads reads = Reads::whole_rows);
+/// Adds the function `name` for float32, float64 or bfloat16, with one of these shapes. For bfloat16 an element of a or b is two of the sum, side by side;
+/// c is float32.
+void emit_microkernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, Fetches fetches, Reads reads = Reads::whole_rows,
+                      Pairs pairs = Pairs::packed);
 
 }  // namespace tenon::llvm_backend

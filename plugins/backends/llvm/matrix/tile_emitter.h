@@ -18,7 +18,7 @@ class TileEmitter {
   using Value = llvm::Value;
 
   TileEmitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape)
-      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), bytes_(static_cast<int>(size_of(dtype))) {
+      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), pairs_(dtype == DType::bf16), bytes_(static_cast<int>(size_of(compute_type(dtype)))) {
     element_ = dtype == DType::f64 ? ir_.getDoubleTy() : ir_.getFloatTy();
     lanes_ = static_cast<int>(target.vector_bytes) / bytes_;
     vectors_ = shape_.columns / lanes_;
@@ -82,13 +82,26 @@ class TileEmitter {
     return ir_.CreateAlignedLoad(vector_, address, align);
   }
 
+  /// Loads vector j of two rows of halves, and puts their elements side by side.
+  Value* read_pairs(Value* address, int j, Value* apart, Reads reads) {
+    auto* halves = llvm::FixedVectorType::get(ir_.getInt16Ty(), static_cast<unsigned>(lanes_));
+    const auto row = [&](Value* at) -> Value* {
+      const llvm::Align align(2);
+      if (reads == Reads::columns) return ir_.CreateMaskedLoad(halves, at, align, masks_[static_cast<std::size_t>(j)], llvm::Constant::getNullValue(halves));
+      return ir_.CreateAlignedLoad(halves, at, align);
+    };
+    Value *even = row(address), *odd = row(ir_.CreateGEP(ir_.getInt16Ty(), address, apart));
+    llvm::SmallVector<int, 32> places;
+    for (int l = 0; l < lanes_; ++l) places.push_back(l), places.push_back(lanes_ + l);
+    return ir_.CreateBitCast(ir_.CreateShuffleVector(even, odd, places), vector_);
+  }
+
   /// Adds a row of b times the element of a at an address to the sums of row i.
   void multiply_row(int i, Value* address, const std::vector<Value*>& b, std::vector<Value*>& sums) {
     Value* a = ir_.CreateVectorSplat(static_cast<unsigned>(lanes_), ir_.CreateAlignedLoad(element_, address, llvm::Align(static_cast<std::uint64_t>(bytes_))));
     for (int j = 0; j < vectors_; ++j) {
       Value*& sum = sums[static_cast<std::size_t>(i * vectors_ + j)];
-      if (target_.has_fma) sum = ir_.CreateIntrinsic(llvm::Intrinsic::fma, {vector_}, {a, b[static_cast<std::size_t>(j)], sum});
-      else sum = ir_.CreateFAdd(sum, ir_.CreateFMul(a, b[static_cast<std::size_t>(j)]));
+      sum = multiply_added(ir_, target_, pairs_, a, b[static_cast<std::size_t>(j)], sum);
     }
   }
 
@@ -180,6 +193,7 @@ class TileEmitter {
   const Target& target_;
   llvm::IRBuilder<> ir_;
   TileShape shape_;
+  bool pairs_;  // an element of a or b is two of bfloat16
   int bytes_, lanes_ = 0, vectors_ = 0;
   llvm::Type* element_ = nullptr;
   llvm::FixedVectorType* vector_ = nullptr;

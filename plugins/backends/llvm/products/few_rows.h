@@ -58,7 +58,7 @@ class FewRows {
   void add_rows(std::int64_t panel, std::int64_t count, std::int64_t k, std::int64_t depth, T* c, std::int64_t c_row) const {
     const std::int64_t height = kernel_.streaming_tile.rows;
     const void* step[1 + kMostRows];
-    step[0] = static_cast<const T*>(p_.b) + k * p_.b_row + panel * width_;
+    step[0] = static_cast<const T*>(p_.b) + k * p_.b_row + panel * width_ / (p_.b_halves ? 2 : 1);  // a pair of rows is as long as one of pairs
     if (p_.m == 1) {
       step[1] = a_ + k;
       const std::int64_t columns = std::min(count * width_, p_.n - panel * width_);

@@ -51,7 +51,8 @@ struct RunsOfColumns {
 
 /// c[i, j] = sum over k of a[i, k] * b[k, j], k < steps * step_depth. Strides in elements; columns of c are contiguous.
 /// Where `a`, `b` or `c` is null, `kernels` do it. With `windows`, row i of a at each step is a run of step_depth elements somewhere
-/// in `a`, and the rows of b are `b_row` apart inside a step. With `runs`, elements of a column of a are contiguous, and a row of b is runs of
+/// in `a`, and the rows of b are `b_row` apart inside a step. Of bfloat16 an element of a or b is a pair of the sum, side by side; with `b_halves` the pair's
+/// elements lie in rows of b, whose strides are then in single ones. With `runs`, elements of a column of a are contiguous, and a row of b is runs of
 /// columns somewhere in `b`.
 struct MatrixProduct {
   std::int64_t m = 0, n = 0, steps = 0, step_depth = 1;
@@ -60,6 +61,7 @@ struct MatrixProduct {
   const void* a_source = nullptr;  // where `kernels` read what they pack of a, a row every a_row elements; null where that is not known
   const void* b = nullptr;
   std::int64_t b_row = 0, b_column = 0;
+  bool b_halves = false;
   bool windows = false;
   std::int64_t b_step = 0;
   const RunsOfColumns* runs = nullptr;

@@ -48,7 +48,7 @@ class Multiplier {
       : host_(host), kernel_(kernel), p_(p), c_(static_cast<T*>(p.c)), panels_(kernel, p), width_(kernel.tile.columns), height_(kernel.tile.rows), depth_(p.steps * p.step_depth),
         pass_(even_pass(depth_, p.step_depth == 1 ? matrix_pass() : kPassDepth)),
         work_(static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(depth_)),
-        dots_(p.b && !p.windows && p.b_row == 1 && p.b_column != 1 && p.m <= kDotRows), streams_(panels_.reads_in_place(0) || panels_.reads_one_row()),
+        dots_(p.b && !p.windows && !p.b_halves && p.b_row == 1 && p.b_column != 1 && p.m <= kDotRows), streams_(panels_.reads_in_place(0) || panels_.reads_one_row()),
         parallel_(parallel && (work_ >= kParallelProduct || ((dots_ || streams_) && static_cast<double>(p.n) * static_cast<double>(depth_) >= kParallelElements))) {}
 
   void run() {

@@ -50,6 +50,7 @@ class Panels {
     const std::int64_t first = step * p_.step_depth, depth = steps * p_.step_depth;
     if (columns < width_) std::fill(packed, packed + depth * width_, T{0});
     if (!p_.b) return p_.kernels->pack_columns({0, 0, column, columns, step, steps}, packed);
+    if (p_.b_halves) return pair_rows(static_cast<const std::uint16_t*>(p_.b) + column + 2 * first * p_.b_row, columns, depth, packed);
     const T* from = static_cast<const T*>(p_.b) + column * p_.b_column + first * p_.b_row;
     if (lies_transposed()) return transpose(from, columns, depth, packed);
     for (std::int64_t k = 0; k < depth; ++k) {
@@ -76,6 +77,15 @@ class Panels {
   }
 
  private:
+  /// Puts elements of two rows side by side.
+  void pair_rows(const std::uint16_t* from, std::int64_t columns, std::int64_t depth, T* packed) const {
+    auto* to = reinterpret_cast<std::uint32_t*>(packed);
+    for (std::int64_t k = 0; k < depth; ++k, to += width_) {
+      const std::uint16_t *even = from + 2 * k * p_.b_row, *odd = even + p_.b_row;
+      for (std::int64_t j = 0; j < columns; ++j) to[j] = even[j] | static_cast<std::uint32_t>(odd[j]) << 16;
+    }
+  }
+
   void transpose(const T* from, std::int64_t columns, std::int64_t depth, T* packed) const {
     const std::int64_t rows = kernel_.transposed_rows, whole_columns = columns / rows * rows, whole_depth = depth / rows * rows;
     for (std::int64_t j = 0; j < whole_columns; j += rows) kernel_.transposition(from + j * p_.b_column, p_.b_column, packed + j, width_, whole_depth);
@@ -84,7 +94,7 @@ class Panels {
   }
 
   /// True when the elements of a column lie side by side, all of them.
-  bool lies_transposed() const { return p_.b && !p_.windows && p_.b_row == 1 && p_.b_column != 1; }
+  bool lies_transposed() const { return p_.b && !p_.windows && !p_.b_halves && p_.b_row == 1 && p_.b_column != 1; }
 
   /// Writes columns [first, last) of a panel of a transposed matrix, or beside windows.
   void pack_columns(std::int64_t panel, std::int64_t first, std::int64_t last, T* packed) const {

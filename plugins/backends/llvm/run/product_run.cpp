@@ -135,7 +135,8 @@ bool may_keep(const TiledProduct& step, const CompiledProduct& compiled, const M
   if (compiled.b.kind != Place::Kind::input && compiled.b.kind != Place::Kind::constant) return false;
   const std::int64_t taps = p.windows ? p.steps : 1, depth = p.windows ? p.step_depth : p.steps * p.step_depth;
   const bool forward = p.b_step >= 0 && p.b_row >= 0 && p.b_column >= 0;
-  return forward && (taps - 1) * p.b_step + (depth - 1) * p.b_row + (p.n - 1) * p.b_column + 1 == p.n * taps * depth;
+  const std::int64_t rows = p.b_halves ? 2 * depth : depth;
+  return forward && (taps - 1) * p.b_step + (rows - 1) * p.b_row + (p.n - 1) * p.b_column + 1 == p.n * taps * rows;
 }
 
 Sizes sizes_of(const TiledProduct& step, const CompiledProduct& compiled, const Call& call) {
@@ -148,12 +149,13 @@ Sizes sizes_of(const TiledProduct& step, const CompiledProduct& compiled, const 
   p.windows = step.a.table.has_value();
   if (p.windows) p.b_step = size(step.b.step_stride);
   if (step.runs) sizes.runs = {columns_of(step.runs->first, call), columns_of(step.runs->second, call)};
+  p.b_halves = step.b.in_halves;
   if (!step.b.pack && !step.b.table) p.b_row = size(step.b.row_stride), p.b_column = size(step.b.column_stride);
   p.c_row = size(step.c_row_stride);
   if (step.picture) p.picture_height = size(step.picture->height), p.picture_width = size(step.picture->width), p.square_side = step.picture->square_side;
   if (!may_keep(step, compiled, p)) return sizes;
   p.kept = compiled.packed.get(), p.b_constant = compiled.b.kind == Place::Kind::constant;
-  p.b_size = static_cast<std::size_t>(p.n * p.steps * p.step_depth) * size_of(step.dtype);
+  p.b_size = static_cast<std::size_t>(p.n * p.steps * p.step_depth) * size_of(compute_type(step.dtype));  // a pair of bfloat16 is as large
   return sizes;
 }
 

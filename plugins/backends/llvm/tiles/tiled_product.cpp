@@ -80,21 +80,23 @@ class OperandKernel {
 
 class ProductTiler {
  public:
-  ProductTiler(const Product& product, const TilingContext& context) : product_(product), context_(context), algebra_(context.algebra), width_(context.machine.panel_columns(product.dtype)) {}
+  ProductTiler(const Product& product, const TilingContext& context) : product_(product), context_(context), algebra_(context.algebra), sum_dtype_(compute_type(product.dtype)), dtype_(in_pairs() ? product.dtype : sum_dtype_), width_(context.machine.panel_columns(dtype_)) {}
 
   TiledProduct tile() {
-    made_.dtype = product_.dtype, made_.c = product_.result, made_.c_offset = product_.offset;
+    made_.dtype = dtype_, made_.c = product_.result, made_.c_offset = product_.offset;
     made_.m = product_.row_count(), made_.n = product_.column_count();
     for (const Role& r : product_.batch) made_.batch.push_back(r.loop.extent), made_.c_batch_strides.push_back(r.c);
     made_.c_row_stride = product_.result_row_stride();
-    set_sum();
+    if (is_paired()) made_.steps = Dim(product_.depth().constant() / 2), made_.step_depth = Dim(1);
+    else set_sum();
     place_loops();
     if (product_.a.windows) read_windows(*product_.a.windows);
-    else if (product_.a.matrix) read(made_.a, *product_.a.matrix);
+    else if (reads_left_in_place()) read(made_.a, *product_.a.matrix);
     else pack_left();
     if (product_.b.windows) read_runs(*product_.b.windows);
-    else if (product_.b.matrix) read(made_.b, *product_.b.matrix);
+    else if (reads_right_in_place()) read(made_.b, *product_.b.matrix);
     else made_.b.pack = pack_columns();
+    if (is_paired()) pair(made_.a, made_.b);
     return std::move(made_);
   }
 
@@ -121,7 +123,7 @@ class ProductTiler {
     }
     for (Stage& stage : kernel.stages)
       for (Store& store : stage.stores) place(store.offset);
-    kernel.buffers.push_back({product_.dtype, Dim(0), false});
+    kernel.buffers.push_back({sum_dtype_, Dim(0), false});
     over_result.buffers.push_back(kPanel);
     kernel.outer = std::move(loops);
     run_in_one_block(kernel, one_column ? kFinishedRows : width_);
@@ -150,10 +152,36 @@ class ProductTiler {
  private:
   Dim symbol(TileSymbol which, std::size_t loop = 0) const { return context_.symbols(which, loop); }
 
+  // ---- half precision: operands are packed as what their products are summed in, or multiplied in pairs as they are
+
+  static bool is_even(const Dim& d) { return d.is_constant() && d.constant() % 2 == 0; }
+  bool is_paired() const { return is_reduced_float(dtype_); }
+
+  /// Pairs of the right operand lie side by side, or packing puts them so.
+  bool in_pairs() const {
+    if (!context_.machine.multiplies_pairs(product_.dtype) || !product_.b.matrix || !is_even(product_.depth()) || product_.depth().constant() < 4) return false;
+    const Matrix& b = *product_.b.matrix;
+    return b.column_stride == Dim(1) || (b.row_stride == Dim(1) && (is_even(b.column_stride) || product_.column_count() == Dim(1)));
+  }
+
+  bool reads_left_in_place() const {
+    if (!product_.a.matrix || !is_paired()) return product_.a.matrix && product_.dtype == dtype_;
+    return product_.a.matrix->column_stride == Dim(1) && (is_even(product_.a.matrix->row_stride) || product_.row_count() == Dim(1));
+  }
+  bool reads_right_in_place() const { return product_.b.matrix && product_.dtype == dtype_; }
+
+  /// Strides by pairs.
+  void pair(TiledOperand& a, TiledOperand& b) const {
+    const auto halved = [](const Dim& d) { return is_even(d) ? Dim(d.constant() / 2) : Dim(0); };
+    if (!a.pack) a.row_stride = halved(a.row_stride);
+    b.in_halves = b.row_stride != Dim(1) || (b.column_stride == Dim(1) && !(product_.column_count() == Dim(1)));
+    if (!b.in_halves) b.column_stride = halved(b.column_stride);
+  }
+
   /// Taps, then runs; the whole sum where both operands are matrices; else parts of the first loop, so that some of it can be packed at a time.
   void set_sum() {
     const std::span<const Loop> summed(product_.summed);
-    const bool one_sum = (product_.a.matrix && !product_.b.is_computed()) || summed.empty();
+    const bool one_sum = (reads_left_in_place() && (product_.b.windows || reads_right_in_place())) || summed.empty();
     const std::size_t outer = product_.a.windows ? product_.a.windows->taps.size() : one_sum ? summed.size() : 1;
     made_.steps = count_of(summed.first(outer)), made_.step_depth = count_of(summed.subspan(outer));
   }
@@ -272,17 +300,17 @@ class ProductTiler {
     Dim position(0);
     for (std::size_t i = 0; i < product_.summed.size(); ++i) {
       const Loop& summed = product_.summed[i];
-      const Dim extent = i == 0 ? symbol(TileSymbol::steps) : summed.extent;
+      const Dim extent = i == 0 && !is_paired() ? symbol(TileSymbol::steps) : summed.extent;
       loops.push_back({algebra_.new_loop(extent), extent});
       position = position * summed.extent + Dim::symbol(loops.back().variable);
-      replacements.emplace_back(summed.variable, (i == 0 ? symbol(TileSymbol::step) : Dim(0)) + Dim::symbol(loops.back().variable));
+      replacements.emplace_back(summed.variable, (i == 0 && !is_paired() ? symbol(TileSymbol::step) : Dim(0)) + Dim::symbol(loops.back().variable));
     }
     return {std::move(loops), position};
   }
 
   void pack_left() {
     made_.a.pack = pack_rows();
-    if (!rows_behind(product_.a.element)) return;
+    if (is_reduced_float(product_.dtype) || !rows_behind(product_.a.element)) return;
     made_.a.packs_rows_of_value = true;
   }
 
@@ -314,10 +342,10 @@ class ProductTiler {
   KernelStep pack_rows() const {
     Replacements replacements = replacements_;
     auto [loops, position] = part_of_sum(replacements);
-    const Dim depth = product_.summed.empty() ? Dim(1) : symbol(TileSymbol::steps) * made_.step_depth;
+    const Dim depth = product_.summed.empty() || is_paired() ? product_.depth() : symbol(TileSymbol::steps) * made_.step_depth;
     OperandKernel kernel(product_, context_, replacements);
     const OpId element = kernel.copy(product_.a.element);
-    KernelStep step = kernel.storing(element, product_.operations[product_.a.element].dtype, Dim::symbol(row_.variable) * depth + position);
+    KernelStep step = kernel.storing(element, dtype_, Dim::symbol(row_.variable) * depth + position);
     set_loops(step.kernel, row_, std::move(loops));
     shape_loops(step.kernel, algebra_, context_.machine.lanes());
     return step;
@@ -330,7 +358,7 @@ class ProductTiler {
     auto [loops, position] = part_of_sum(replacements);
     OperandKernel kernel(product_, context_, replacements);
     const OpId element = kernel.copy(product_.b.element);
-    KernelStep step = kernel.storing(element, product_.operations[product_.b.element].dtype, position * Dim(width_) + Dim::symbol(column_.variable));
+    KernelStep step = kernel.storing(element, dtype_, position * Dim(width_) + Dim::symbol(column_.variable));
     if (!loops.empty()) std::rotate(loops.begin(), loops.begin() + 1, loops.end());
     set_loops(step.kernel, column_, std::move(loops));
     run_in_one_block(step.kernel, width_);
@@ -340,6 +368,7 @@ class ProductTiler {
   const Product& product_;
   const TilingContext& context_;
   IndexAlgebra& algebra_;
+  const DType sum_dtype_, dtype_;  // of sums, and of what is multiplied
   const std::int64_t width_;  // of a panel
   Replacements batch_, replacements_;
   Loop row_, column_;       // within a tile

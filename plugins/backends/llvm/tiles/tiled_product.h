@@ -21,6 +21,7 @@ struct TiledOperand {
   ir::Dim row_stride, column_stride;
   ir::Dim step_stride;  // of a right operand beside windows: between steps of the sum; rows are inside a step
   std::optional<codegen::KernelStep> pack, table;  // of a right operand `table` writes where runs of its columns start, kPlacesOfTable apart
+  bool in_halves = false;  // a right operand of pairs whose rows hold single elements: strides are in those
   bool packs_rows_of_value = false;  // `pack` reads rows of a left operand from `value`, each of them contiguous: the strides say where
 };
 
@@ -53,7 +54,7 @@ struct BandedPooling {
 
 /// c[batch, m, n] = sum over k of a[batch, m, k] * b[batch, k, n], with k of `steps` times `step_depth`. Its kernels take TileSymbols.
 struct TiledProduct {
-  DType dtype = DType::f32;
+  DType dtype = DType::f32;  // what is multiplied: of bfloat16 two of the sum are one element (MatrixProduct)
   std::vector<ir::Dim> batch;
   ir::Dim m, n, steps, step_depth;
   TiledOperand a, b;

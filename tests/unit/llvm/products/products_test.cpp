@@ -95,7 +95,7 @@ TEST_CASE("products of many shapes", "[products]") {
                                    {13, 513, 70},  {100, 37, 63},  {193, 1025, 96},         {40, 60, 50, true},    {40, 60, 50, false, true},
                                    {40, 600, 150, true, true}, {1, 5000, 40}, {200, 1, 300}, {33, 70, 65, false, false, 3}, {20, 40, 30, true, true, 9}};
   for (const Product& c : cases)
-    for (const DType dtype : {DType::f32, DType::f64})
+    for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
       for (const unsigned width : {0u, 32u, 16u}) {
         INFO(c.m << " x " << c.k << " x " << c.n << ", batch " << c.batch << ", " << name_of(dtype) << ", width " << width);
         CHECK(difference(c, dtype, {.width = width}) == "");
@@ -155,7 +155,7 @@ TEST_CASE("long sums of many rows, and what follows them", "[products]") {
 TEST_CASE("few rows times a transposed matrix, and few columns", "[products]") {
   for (const std::int64_t m : {1, 2, 4, 5, 11, 48, 49})
     for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{257, 131}, {4100, 66}, {1030, 30}, {640, 3}})
-      for (const DType dtype : {DType::f32, DType::f64})
+      for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
         for (const unsigned width : {0u, 32u, 16u}) {
           INFO(m << " x " << k << " x " << n << ", " << name_of(dtype) << ", width " << width);
           CHECK(difference({m, k, n, false, true}, dtype, {.width = width, .threads = 2}) == "");
@@ -165,7 +165,7 @@ TEST_CASE("few rows times a transposed matrix, and few columns", "[products]") {
 TEST_CASE("few rows times a matrix that lies plain", "[products]") {
   for (const std::int64_t m : {1, 3, 4, 5, 8, 11})
     for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{33, 64}, {257, 131}, {40, 4500}, {1, 300}})
-      for (const DType dtype : {DType::f32, DType::f64})
+      for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
         for (const unsigned width : {0u, 32u, 16u}) {
           INFO(m << " x " << k << " x " << n << ", " << name_of(dtype) << ", width " << width);
           CHECK(difference({m, k, n}, dtype, {.width = width, .threads = 2}) == "");
