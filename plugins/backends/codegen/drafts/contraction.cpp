@@ -46,10 +46,10 @@ class ProductBuilder {
     auto in_a = operand(nest_.a);
     const auto in_b = operand(nest_.b);
     const bool by_dots = in_b && in_b->strides.back() == Dim(1) && !context_.is_constant(in_b->value) && algebra_.estimate(product_.row_count()) <= machine_.thresholds.rows_of_dots;
-    const bool one_matrix = in_a && fitting(rows_, *in_a) == rows_.size(), in_runs = machine_.reads_runs_of(product_.dtype);
-    if (!one_matrix && !by_dots && in_runs)
+    const bool one_matrix = in_a && fitting(rows_, *in_a) == rows_.size();
+    if (!one_matrix && !by_dots)
       if (auto over_windows = by_windows()) return over_windows;
-    if (in_a && !in_b && in_runs)
+    if (in_a && !in_b)
       if (auto over_places = by_runs_of_columns(*in_a)) return over_places;
     if (by_dots && !one_matrix) in_a.reset();
     if (!in_a && !by_dots && !copies) return {};
@@ -67,6 +67,7 @@ class ProductBuilder {
     product_.operations = nest_.draft.operations().all();
     product_.buffers = nest_.draft.buffers();
     product_.a.element = nest_.a, product_.b.element = nest_.b;
+    product_.a.dtype = operations()[nest_.a].dtype, product_.b.dtype = operations()[nest_.b].dtype;
     product_.summed = std::move(nest_.summed);
     product_.index = std::move(nest_.result);
     return std::move(product_);
@@ -98,7 +99,7 @@ class ProductBuilder {
     const auto b = in_place(nest_.b, summed);
     const std::size_t taps = windows->taps.size();
     const bool computes = windows->run.size() > 1;
-    if (computes ? taps != 1 : !b || !step_evenly(*b, windows->taps)) return {};
+    if (computes ? taps != 1 : !b || !machine_.reads_runs_of(operations()[nest_.b].dtype) || !step_evenly(*b, windows->taps)) return {};
     nest_.summed = summed;
     leave_to_batch(columns_, computes ? filling(columns_) : fitting(columns_, *b));
     if (batch_.size() > kMostBatchLoops || columns_.empty()) return {};  // what is multiplied together are columns
@@ -120,7 +121,7 @@ class ProductBuilder {
     if (rows_.empty() || columns_.empty() || fitting(rows_, a) != rows_.size() || !(stride_of(a, rows_.back().loop) == Dim(1))) return {};
     if (batch_.size() > kMostBatchLoops) return {};
     auto windows = windows_of(operations(), nest_.b, loops_of(columns_), algebra_, machine_);
-    if (!windows) return {};
+    if (!windows || !machine_.reads_runs_of(operations()[nest_.a].dtype)) return {};
     product_.a.matrix = matrix(a, rows_, true);
     product_.b.windows = std::move(windows);
     return take();
@@ -232,7 +233,8 @@ ProductSize size_of_product(const IndexAlgebra& algebra, const Product& product)
           .is_dot = rows == Dim(1) && columns == Dim(1),
           .writes_operand = product.a.is_computed() || product.b.is_computed(),
           .over_windows = product.a.windows || product.b.windows,
-          .dtype = product.dtype};
+          .left = product.a.dtype,
+          .right = product.b.dtype};
 }
 
 }  // namespace tenon::codegen

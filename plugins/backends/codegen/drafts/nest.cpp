@@ -69,7 +69,8 @@ class NestBuilder {
     const Operation& product = operations[nest.draft.elements_of_first_reduction()[0]];
     if (product.kind != OperationKind::primitive || product.primitive != P::mul) return false;
     nest.a = product.args[0], nest.b = product.args[1];
-    return operations[nest.a].dtype == dtype && operations[nest.b].dtype == dtype;
+    const auto fits = [&](OpId operand) { return compute_type(operations[operand].dtype) == compute_type(dtype); };
+    return fits(nest.a) && fits(nest.b);
   }
 
   const FusionContext& context_;

@@ -38,6 +38,7 @@ struct Windows {
 /// An operand of a product. One that is neither a matrix nor windows is computed, before it is multiplied or while it is.
 struct ProductOperand {
   OpId element = kNoOp;  // what gives it, over the loops of the product; it is zero where windows are masked
+  DType dtype = DType::f32;  // of its elements, in memory where that has them: of half precision beside a sum in float32, too
   std::optional<Matrix> matrix;
   std::optional<Windows> windows;
 
@@ -51,7 +52,7 @@ struct Picture {
   bool relaxed = false;  // a larger error is allowed
 };
 
-/// result[batch, rows, columns] = sum over `summed` of a * b. `dtype` is that of all three; the sum is in its compute_type.
+/// result[batch, rows, columns] = sum over `summed` of a * b, in the compute_type of all three dtypes. `dtype` is the result's.
 struct Product {
   ir::NodeId node;
   DType dtype = DType::f32;

@@ -31,7 +31,7 @@ std::optional<Windows> masked_load(std::span<const Operation> operations, OpId o
 
 std::optional<Windows> windows_of(std::span<const Operation> operations, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra, const Machine& machine) {
   auto found = masked_load(operations, operand);
-  if (!found) return {};
+  if (!found || !machine.reads_runs_of(operations[found->load].dtype)) return {};
   const auto masked_by = found->mask == kNoOp ? std::set<SymbolId>{} : loops_of(operations, found->mask);
   found->taps.assign(summed.begin(), summed.end());
   Dim length(1);

@@ -37,7 +37,7 @@ class ChainBuilder {
   const Product& second() const { return chain_.second.product; }
 
   bool products_agree() {
-    if (!first().is_result_matrix() || !second().a.matrix || first().dtype != second().dtype || is_reduced_float(first().dtype)) return false;
+    if (!first().is_result_matrix() || !second().a.matrix || first().dtype != second().dtype || second().a.dtype != first().dtype || is_reduced_float(first().dtype)) return false;
     const Matrix& left = *second().a.matrix;
     const Dim depth = second().depth(), columns = first().column_count(), rows = first().row_count();
     const bool dense_rows = (first().result_row_stride() == columns || rows == Dim(1)) && (left.row_stride == columns || second().row_count() == Dim(1));

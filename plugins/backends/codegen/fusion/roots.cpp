@@ -114,13 +114,13 @@ bool Planner::try_prologue(NodeId id) {
   return false;
 }
 
-/// True where an operand is computed or of another dtype in memory, and each of its elements is multiplied so few times that writing all of
+/// True where an operand is computed or of a dtype in memory that is converted for the product, and each of its elements is multiplied so few times that writing all of
 /// them as the kernel reads them costs more than computing them then: a large weight in half precision beside a few rows.
 bool Planner::has_operand_dear_to_write(NodeId product) const {
   const double work = points_of(product);
   return std::ranges::any_of(graph_.node(product).operands, [&](ValueId operand) {
     const ValueId base = base_through_views(operand);
-    const bool lies = context_.in_memory[base.value] && graph_.type(base).dtype == graph_.type(operand).dtype;
+    const bool lies = context_.in_memory[base.value] && (graph_.type(base).dtype == graph_.type(operand).dtype || machine_.multiplies(graph_.type(base).dtype));
     return !lies && work < machine_.thresholds.rows_that_pay * algebra_.estimate(graph_.type(operand).element_count());
   });
 }

@@ -38,7 +38,7 @@ struct ProductSize {
   bool is_dot;          // one row and one column
   bool writes_operand;  // one operand is written for it
   bool over_windows;    // some operand lies in runs of a picture
-  DType dtype = DType::f32;
+  DType left, right;    // of the operands
 };
 
 /// Two products with a kernel over whole rows between them, in estimates.
@@ -100,8 +100,10 @@ class Machine {
   virtual bool worth_transforming(double rows, double columns, double run) const = 0;
   /// Whether a product of so many columns leaves little of a matrix kernel unused.
   virtual bool fills_matrix_kernel(double columns, DType dtype) const = 0;
-  /// Whether products read an operand of the dtype in runs where they lie (`Windows`): a left one beside any right one, or a right one, a run for each
-  /// element of the sum and each tap, beside a left one whose columns are contiguous.
+  /// Whether products multiply matrices of the dtype as they lie. Others are written for it.
+  virtual bool multiplies(DType dtype) const = 0;
+  /// Whether products of the dtype read an operand in runs where they lie (`Windows`): a left one, or a right one, a run for each element of the sum and
+  /// each tap, beside a left one whose columns are contiguous.
   virtual bool reads_runs_of(DType dtype) const = 0;
 
   // ---- schedules

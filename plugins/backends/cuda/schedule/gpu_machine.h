@@ -26,6 +26,7 @@ class GpuMachine final : public codegen::Machine {
   bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const override;
   bool worth_transforming(double rows, double columns, double run) const override;
   bool fills_matrix_kernel(double columns, DType dtype) const override;
+  bool multiplies(DType) const override { return false; }
   bool reads_runs_of(DType) const override { return false; }
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
   void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;

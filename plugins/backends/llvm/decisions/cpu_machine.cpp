@@ -121,7 +121,8 @@ bool CpuMachine::is_large_product(double multiplications, bool over_windows, dou
 bool CpuMachine::worth_matrix_kernel(const codegen::ProductSize& product) const {
   if (product.is_repeated && product.rows * product.columns * product.depth <= kTinyProduct) return false;
   if (product.is_dot) return false;  // as a loop nest vectors run along each sum, and threads share it
-  const bool converts = is_reduced_float(product.dtype) && !(multiplies_pairs(product.dtype) && std::fmod(product.depth, 2) == 0), writes_operand = product.writes_operand || converts;
+  const bool in_pairs = multiplies_pairs(product.left) && multiplies_pairs(product.right) && std::fmod(product.depth, 2) == 0;
+  const bool writes_operand = product.writes_operand || ((is_reduced_float(product.left) || is_reduced_float(product.right)) && !in_pairs);
   return !writes_operand || product.rows >= thresholds.rows_that_pay;
 }
 

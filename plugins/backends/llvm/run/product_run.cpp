@@ -190,15 +190,16 @@ class Batch {
     if (!step_.a.pack && has_a) p.a = address(compiled_.a, step_.a.offset, step_.a.batch_strides, index);
     if (step_.a.packs_rows_of_value && has_a) p.a_source = address(compiled_.a, step_.a.offset, step_.a.batch_strides, index);
     if (!step_.b.pack) p.b = address(compiled_.b, step_.b.offset, step_.b.batch_strides, index);
-    if (!step_.epilogue && has_c) p.c = address(compiled_.c, step_.c_offset, step_.c_batch_strides, index);
+    if (!step_.epilogue && has_c) p.c = address(compiled_.c, step_.c_offset, step_.c_batch_strides, index, compute_type(step_.dtype));
     return p;
   }
 
  private:
-  void* address(const Place& place, const ir::Dim& offset, std::span<const ir::Dim> strides, const BatchIndex& index) const {
+  void* address(const Place& place, const ir::Dim& offset, std::span<const ir::Dim> strides, const BatchIndex& index) const { return address(place, offset, strides, index, step_.dtype); }
+  void* address(const Place& place, const ir::Dim& offset, std::span<const ir::Dim> strides, const BatchIndex& index, DType dtype) const {
     std::int64_t elements = offset.evaluate(call_.symbols);
     for (std::size_t i = 0; i < sizes_.batch.size(); ++i) elements += index[i] * strides[i].evaluate(call_.symbols);
-    return static_cast<std::byte*>(call_.address(place)) + elements * static_cast<std::int64_t>(size_of(step_.dtype));
+    return static_cast<std::byte*>(call_.address(place)) + elements * static_cast<std::int64_t>(size_of(dtype));
   }
 
   const TiledProduct& step_;

@@ -80,7 +80,9 @@ class OperandKernel {
 
 class ProductTiler {
  public:
-  ProductTiler(const Product& product, const TilingContext& context) : product_(product), context_(context), algebra_(context.algebra), sum_dtype_(compute_type(product.dtype)), dtype_(in_pairs() ? product.dtype : sum_dtype_), width_(context.machine.panel_columns(dtype_)) {}
+  ProductTiler(const Product& product, const TilingContext& context, bool may_pair)
+      : product_(product), context_(context), algebra_(context.algebra), sum_dtype_(compute_type(product.dtype)), dtype_(may_pair && in_pairs() ? product.b.dtype : sum_dtype_),
+        width_(context.machine.panel_columns(dtype_)) {}
 
   TiledProduct tile() {
     made_.dtype = dtype_, made_.c = product_.result, made_.c_offset = product_.offset;
@@ -159,16 +161,16 @@ class ProductTiler {
 
   /// Pairs of the right operand lie side by side, or packing puts them so.
   bool in_pairs() const {
-    if (!context_.machine.multiplies_pairs(product_.dtype) || !product_.b.matrix || !is_even(product_.depth()) || product_.depth().constant() < 4) return false;
+    if (product_.a.dtype != product_.b.dtype || !context_.machine.multiplies_pairs(product_.b.dtype) || !product_.b.matrix || !is_even(product_.depth()) || product_.depth().constant() < 4) return false;
     const Matrix& b = *product_.b.matrix;
     return b.column_stride == Dim(1) || (b.row_stride == Dim(1) && (is_even(b.column_stride) || product_.column_count() == Dim(1)));
   }
 
   bool reads_left_in_place() const {
-    if (!product_.a.matrix || !is_paired()) return product_.a.matrix && product_.dtype == dtype_;
+    if (!product_.a.matrix || !is_paired()) return product_.a.matrix && product_.a.dtype == dtype_;
     return product_.a.matrix->column_stride == Dim(1) && (is_even(product_.a.matrix->row_stride) || product_.row_count() == Dim(1));
   }
-  bool reads_right_in_place() const { return product_.b.matrix && product_.dtype == dtype_; }
+  bool reads_right_in_place() const { return product_.b.matrix && product_.b.dtype == dtype_; }
 
   /// Strides by pairs.
   void pair(TiledOperand& a, TiledOperand& b) const {
@@ -310,7 +312,7 @@ class ProductTiler {
 
   void pack_left() {
     made_.a.pack = pack_rows();
-    if (is_reduced_float(product_.dtype) || !rows_behind(product_.a.element)) return;
+    if (!rows_behind(product_.a.element)) return;
     made_.a.packs_rows_of_value = true;
   }
 
@@ -326,7 +328,7 @@ class ProductTiler {
   bool rows_behind(OpId root) {
     const std::size_t batch = product_.batch.size(), rows = product_.rows.size(), outer = batch + rows + product_.columns.size();
     const auto here = in_place(product_.operations, product_.buffers, root, all_loops());
-    if (here && rows > 0) {
+    if (here && rows > 0 && context_.graph.type(here->value).dtype == dtype_) {
       const auto strides = std::span<const Dim>(here->strides), of_rows = strides.subspan(batch, rows), of_sum = strides.subspan(outer);
       const bool one_sum = stepping_as_one(product_.summed, of_sum) == of_sum.size(), one_row = stepping_as_one(loops_of(product_.rows), of_rows) == rows;
       if (one_sum && one_row && !(of_rows.back() == Dim(0)) && strides.back() == Dim(1)) {
@@ -394,10 +396,10 @@ BandedPooling in_bands(ContractionStep& step, const CpuMachine& machine) {
 
 }  // namespace
 
-TiledProduct tiled(const Product& product, const TilingContext& context) { return ProductTiler(product, context).tile(); }
+TiledProduct tiled(const Product& product, const TilingContext& context) { return ProductTiler(product, context, false).tile(); }
 
 TiledProduct tiled(ContractionStep step, const TilingContext& context) {
-  ProductTiler tiler(step.product, context);
+  ProductTiler tiler(step.product, context, true);
   TiledProduct made = tiler.tile();
   if (step.pooling) made.pooling = in_bands(step, context.machine);
   if (step.epilogue) made.epilogue = tiler.on_tiles(std::move(*step.epilogue)), made.rows_beside = tiler.rows_beside(made.epilogue->kernel);

@@ -76,6 +76,7 @@ struct TilingContext {
   TileSymbols symbols;
 };
 
+/// Of a chain, which multiplies no pairs.
 TiledProduct tiled(const codegen::Product& product, const TilingContext& context);
 /// With what follows the product.
 TiledProduct tiled(codegen::ContractionStep step, const TilingContext& context);
