@@ -30,6 +30,12 @@ def _tuned(work: Workload) -> Workload:
     return dataclasses.replace(work, name=f"{work.name}, max-autotune", mode="max-autotune")
 
 
+def _half(make: Callable[[], Workload]) -> Workload:
+    work = make()
+    args = tuple(a.bfloat16() if a.is_floating_point() else a for a in work.args)
+    return dataclasses.replace(torch_workload(f"{work.name}, bfloat16", work.fn.bfloat16(), *args), frozen=work.frozen)
+
+
 def networks() -> Iterator[tuple[str, Callable[[], Workload]]]:
     """Names and makers, in the order of the table."""
     networks = {"ResNet-18": ResNet18, "DenseNet-121": DenseNet121}
@@ -41,3 +47,5 @@ def networks() -> Iterator[tuple[str, Callable[[], Workload]]]:
         yield f"{name}, train mode", lambda n=name, of=network: _vision(n, of, 16, True)
     yield "GPT-2", _gpt2
     yield "GPT-2, frozen", lambda: _frozen(_gpt2())
+    yield "ResNet-18, frozen, bfloat16", lambda: _half(lambda: _frozen(_vision("ResNet-18", ResNet18, 16)))
+    yield "GPT-2, frozen, bfloat16", lambda: _half(lambda: _frozen(_gpt2()))

@@ -119,6 +119,8 @@ def all_workloads() -> list[tuple[str, Callable[[], Workload]]]:
         ("digits network, batch 1797", lambda: _digits(1797)),
         ("digits network, batch 1", lambda: _digits(1)),
         made("mm 512³", lambda: (torch.randn(512, 512), torch.randn(512, 512)), torch.mm),
+        *(made(f"mm {size}³, {dtype}", lambda s=size, t=dtype: [torch.randn(s, s, dtype=getattr(torch, t)) for _ in range(2)], torch.mm) for dtype in ("bfloat16", "float16") for size in (512, 1024)),
+        *(made(f"linear, {rows} × 1024 to 4096, bfloat16", lambda r=rows: (torch.randn(r, 1024).bfloat16(), torch.randn(4096, 1024).bfloat16()), F.linear) for rows in (1, 8, 64)),
         ("photo.develop 427×640", lambda: _photo(427, 640)),
         ("photo.develop 1080×1920", lambda: _photo(1080, 1920)),
     ]

@@ -118,9 +118,12 @@ bool Planner::try_prologue(NodeId id) {
 /// them as the kernel reads them costs more than computing them then: a large weight in half precision beside a few rows.
 bool Planner::has_operand_dear_to_write(NodeId product) const {
   const double work = points_of(product);
-  return std::ranges::any_of(graph_.node(product).operands, [&](ValueId operand) {
+  const auto operands = graph_.node(product).operands;
+  const auto dtype_of_base = [&](ValueId operand) { return graph_.type(base_through_views(operand)).dtype; };
+  const bool alike = dtype_of_base(operands[0]) == dtype_of_base(operands[1]) && machine_.multiplies(dtype_of_base(operands[0]));
+  return std::ranges::any_of(operands, [&](ValueId operand) {
     const ValueId base = base_through_views(operand);
-    const bool lies = context_.in_memory[base.value] && (graph_.type(base).dtype == graph_.type(operand).dtype || machine_.multiplies(graph_.type(base).dtype));
+    const bool lies = context_.in_memory[base.value] && (alike || graph_.type(base).dtype == graph_.type(operand).dtype);
     return !lies && work < machine_.thresholds.rows_that_pay * algebra_.estimate(graph_.type(operand).element_count());
   });
 }
