@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <span>
@@ -31,13 +32,12 @@ class WinogradProduct {
         lines_(p_.m / (p_.picture_height * p_.picture_width) * lines_in_picture_) {}
 
   void run() {
+    const std::int64_t threads = parallel_ ? host_.thread_count() : 1, group = panels_.count() * u_elements() <= kCachedWeights ? lines_of_group(threads) : 0;
+    find_kept_weights();
+    if (!u_ && group && threads > 1 && panels_.count() == 1) return with_own_weights(threads, group);
     Scratch weights;
-    prepare_weights(weights);
-    const std::int64_t threads = parallel_ ? host_.thread_count() : 1;
-    const std::int64_t group = std::clamp<std::int64_t>(std::min(kSquares, kSquareElements / (places_ * depth_)) / squares_in_line_, 1, lines_), groups = (lines_ + group - 1) / group;
-    const bool stays_in_cache = panels_.count() * u_elements() <= kCachedWeights;
-    if ((threads == 1 || groups >= 2 * threads) && stays_in_cache)
-      each(groups, [&](std::int64_t g) { alone({g * group, std::min(lines_, (g + 1) * group)}); });
+    if (!u_) u_ = transformed_weights(weights);
+    if (group) each(groups_of(group), [&](std::int64_t g) { alone(lines_of(g, group)); });
     else
       for (std::int64_t line = 0, step = std::clamp<std::int64_t>(kSharedSquares / squares_in_line_, 1, lines_); line < lines_; line += step)
         together({line, std::min(lines_, line + step)});
@@ -53,9 +53,21 @@ class WinogradProduct {
   /// Elements between rows, and between places, beyond their length: what is a power of two apart crowds into few sets of the caches.
   static constexpr std::int64_t kApart = 64 / sizeof(T);
 
+  /// The fewest squares that a thread multiplies by itself: it loses less with tiles that are not full than with what others have written.
+  static constexpr std::int64_t kFewestSquares = 8;
+
   struct Lines {
     std::int64_t first, last;
   };
+
+  /// Lines that a thread takes at once, as many for each thread where there are few of them. None where threads would have too few.
+  std::int64_t lines_of_group(std::int64_t threads) const {
+    const auto split = [](std::int64_t count, std::int64_t parts) { return (count + parts - 1) / parts; };
+    const std::int64_t most = std::clamp<std::int64_t>(std::min(kSquares, kSquareElements / (places_ * depth_)) / squares_in_line_, 1, lines_), groups = split(lines_, most);
+    if (threads == 1 || groups >= 2 * threads) return most;
+    const std::int64_t group = split(lines_, split(groups, threads) * threads);
+    return group * squares_in_line_ >= kFewestSquares ? group : 0;
+  }
 
   /// The transformed squares, or products of one panel, from one square on: those of a place lie `row` apart, places `stride`.
   struct Rows {
@@ -89,31 +101,36 @@ class WinogradProduct {
     host_.parallel_for(0, count, 1, range);
   }
 
-  void prepare_weights(Scratch& memory) {
-    const std::size_t bytes = static_cast<std::size_t>(panels_.count() * u_elements()) * sizeof(T);
-    auto transform = [&](void* to) {
-      each(panels_.count(), [&](std::int64_t panel) {
-        Scratch taps;
-        T* packed = static_cast<T*>(taps.take(static_cast<std::size_t>(panels_.elements()) * sizeof(T)));
-        panels_.pack(panel, packed);
-        for (std::int64_t row = 1; u_width_ < width_ && row < kWinogradTaps * depth_; ++row)
-          std::memmove(packed + row * u_width_, packed + row * width_, static_cast<std::size_t>(u_width_) * sizeof(T));
-        const std::int64_t pass = Panels<T>::elements_of_pass(kernel_, p_);
-        for (std::int64_t k = 0; k < depth_; k += pass) {
-          const std::int64_t elements = std::min(pass, depth_ - k) * u_width_;
-          code_.weights(packed + k * kWinogradTaps * u_width_, elements, static_cast<T*>(to) + panel * u_elements() + k * u_width_, depth_ * u_width_, elements);
-        }
-      });
-    };
-    if (p_.kept) {
-      const std::int64_t layout[] = {p_.n, p_.steps, p_.step_depth, p_.b_row, p_.b_column, p_.b_step, places_};
-      kept_ = p_.kept->find(host_, {p_.b, p_.b_size, p_.b_constant, layout, bytes}, transform);
-    }
+  // ---- weights
+
+  std::size_t bytes_of_weights() const { return static_cast<std::size_t>(panels_.count() * u_elements()) * sizeof(T); }
+
+  void transform_weights(T* to) {
+    each(panels_.count(), [&](std::int64_t panel) {
+      Scratch taps;
+      T* packed = static_cast<T*>(taps.take(static_cast<std::size_t>(panels_.elements()) * sizeof(T)));
+      panels_.pack(panel, packed);
+      for (std::int64_t row = 1; u_width_ < width_ && row < kWinogradTaps * depth_; ++row)
+        std::memmove(packed + row * u_width_, packed + row * width_, static_cast<std::size_t>(u_width_) * sizeof(T));
+      const std::int64_t pass = Panels<T>::elements_of_pass(kernel_, p_);
+      for (std::int64_t k = 0; k < depth_; k += pass) {
+        const std::int64_t elements = std::min(pass, depth_ - k) * u_width_;
+        code_.weights(packed + k * kWinogradTaps * u_width_, elements, to + panel * u_elements() + k * u_width_, depth_ * u_width_, elements);
+      }
+    });
+  }
+
+  void find_kept_weights() {
+    if (!p_.kept) return;
+    const std::int64_t layout[] = {p_.n, p_.steps, p_.step_depth, p_.b_row, p_.b_column, p_.b_step, places_};
+    kept_ = p_.kept->find(host_, {p_.b, p_.b_size, p_.b_constant, layout, bytes_of_weights()}, [&](void* to) { transform_weights(static_cast<T*>(to)); });
     u_ = static_cast<const T*>(kept_.get());
-    if (u_) return;
-    void* own = memory.take(bytes);
-    transform(own);
-    u_ = static_cast<const T*>(own);
+  }
+
+  const T* transformed_weights(Scratch& memory) {
+    T* own = static_cast<T*>(memory.take(bytes_of_weights()));
+    transform_weights(own);
+    return own;
   }
 
   // ---- pixels
@@ -175,6 +192,23 @@ class WinogradProduct {
   }
 
   // ---- products
+
+  std::int64_t groups_of(std::int64_t group) const { return (lines_ + group - 1) / group; }
+  Lines lines_of(std::int64_t number, std::int64_t group) const { return {number * group, std::min(lines_, (number + 1) * group)}; }
+
+  /// Each thread transforms the weights of the one panel for itself: waiting for what another thread writes, into memory that this one has just read, takes
+  /// longer than writing it.
+  void with_own_weights(std::int64_t threads, std::int64_t group) {
+    std::atomic<std::int64_t> next = 0;
+    each(threads, [&](std::int64_t) {
+      std::int64_t g = next.fetch_add(1, std::memory_order_relaxed);
+      if (g >= groups_of(group)) return;
+      Scratch weights;
+      WinogradProduct mine(*this);
+      mine.u_ = mine.transformed_weights(weights);
+      for (; g < groups_of(group); g = next.fetch_add(1, std::memory_order_relaxed)) mine.alone(lines_of(g, group));
+    });
+  }
 
   /// All of a few lines on one thread: transformed squares and products stay in its cache.
   void alone(const Lines& lines) const {

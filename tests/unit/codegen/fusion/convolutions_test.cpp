@@ -1,6 +1,7 @@
 // Convolutions as matrix products over windows: shapes around the tiles, strides, padding, dilation, groups, epilogues, random ones.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 
@@ -298,6 +299,27 @@ TEST_CASE("convolutions of 3 x 3 taps are transformed", "[convolutions]") {
   Chain exact = transformed_chain(DType::f64, {2, 5, 11, 13}, 37, 70, 1);
   CHECK(transformed(exact.graph) == 1);
   CHECK(exact.difference({}) == "");
+}
+
+TEST_CASE("transformed convolutions have the same bits on any number of threads", "[convolutions]") {
+  for (const auto& [outputs, pictures, height, width] : {std::tuple{32, 16, 16, 16}, {32, 16, 8, 8}, {32, 16, 4, 4}, {40, 3, 9, 11}, {24, 1, 13, 12}, {100, 2, 12, 12}}) {
+    const ir::Graph graph = llvm_test::parse(fmt::format(R"(graph @main (%x: f32[{1}, 48, {2}, {3}], %k: f32[{0}, 48, 3, 3]) {{
+      %y: f32[{1}, {0}, {2}, {3}] = conv_sum(%x, %k) {{after = [1, 1], before = [1, 1], dilation = [1, 1], groups = 1, stride = [1, 1]}}
+      %r: f32[{1}, {0}, {2}, {3}] = relu(%y)
+      return %r
+    }})", outputs, pictures, height, width));
+    for (const bool relaxed : {false, true}) {
+      INFO(outputs << " channels, " << pictures << " of " << height << " x " << width << ", relaxed " << relaxed);
+      CHECK(transformed(graph, {.relaxed = relaxed}, relaxed ? llvm_backend::kLargeSquare : llvm_backend::kSmallSquare) == 1);
+      const llvm_test::Inputs inputs = llvm_test::random_inputs(graph);
+      const auto one = llvm_test::run(graph, inputs.views, {.relaxed = relaxed});
+      for (const int threads : {2, 3, 8}) {
+        const auto many = llvm_test::run(graph, inputs.views, {.relaxed = relaxed, .threads = threads});
+        CHECK(std::memcmp(one[0].view().data, many[0].view().data, static_cast<std::size_t>(outputs * pictures * height * width) * sizeof(float)) == 0);
+      }
+      CHECK(llvm_test::difference(graph, inputs.views, {.relaxed = relaxed, .threads = 2}, 400).value_or("") == "");
+    }
+  }
 }
 
 TEST_CASE("convolutions that the graph gives are transformed, also where others read them", "[convolutions]") {
