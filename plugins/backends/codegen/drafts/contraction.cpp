@@ -49,7 +49,7 @@ class ProductBuilder {
     const bool one_matrix = in_a && fitting(rows_, *in_a) == rows_.size();
     if (!one_matrix && !by_dots)
       if (auto over_windows = by_windows()) return over_windows;
-    if (in_a && !in_b)
+    if (in_a && (!in_b || machine_.worth_leaving_unpacked(size())))
       if (auto over_places = by_runs_of_columns(*in_a)) return over_places;
     if (by_dots && !one_matrix) in_a.reset();
     if (!in_a && !by_dots && !copies) return {};
@@ -71,6 +71,19 @@ class ProductBuilder {
     product_.summed = std::move(nest_.summed);
     product_.index = std::move(nest_.result);
     return std::move(product_);
+  }
+
+  /// Of what is left of the loops of the result.
+  ProductSize size() const {
+    return {.rows = algebra_.estimate(product_.row_count()),
+            .columns = algebra_.estimate(product_.column_count()),
+            .depth = estimated_points(algebra_, nest_.summed),
+            .is_repeated = !batch_.empty(),
+            .is_dot = false,
+            .writes_operand = false,
+            .over_windows = false,
+            .left = operations()[nest_.a].dtype,
+            .right = operations()[nest_.b].dtype};
   }
 
   void swap_operands() {

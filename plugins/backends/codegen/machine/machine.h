@@ -105,6 +105,9 @@ class Machine {
   /// Whether products of the dtype read an operand in runs where they lie (`Windows`): a left one, or a right one, a run for each element of the sum and
   /// each tap, beside a left one whose columns are contiguous.
   virtual bool reads_runs_of(DType dtype) const = 0;
+  /// Whether it does so also where both operands are matrices, and could be packed: where the sum is long and few results come of it, what is packed does
+  /// not stay near, and is read again for all rows.
+  virtual bool worth_leaving_unpacked(const ProductSize& product) const = 0;
 
   // ---- schedules
   /// In how many parts a reduction is done whose inner loops nothing else splits: 1, or a number by shape alone, so that results are the same.

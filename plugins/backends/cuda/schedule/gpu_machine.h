@@ -28,6 +28,7 @@ class GpuMachine final : public codegen::Machine {
   bool fills_matrix_kernel(double columns, DType dtype) const override;
   bool multiplies(DType) const override { return false; }
   bool reads_runs_of(DType) const override { return false; }
+  bool worth_leaving_unpacked(const codegen::ProductSize&) const override { return false; }
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
   void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;
   bool worth_joint_launch(double operations) const override;

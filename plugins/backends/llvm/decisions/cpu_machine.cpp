@@ -53,6 +53,9 @@ constexpr double kTinyRow = 16 * 1024;
 constexpr double kSmallGatheredProduct = 2 * 1024;
 /// Multiplications of one product of a batch up to which packing its right operand costs more than multiplying.
 constexpr double kTinyProduct = 128;
+/// Elements of a sum of which a packed panel fills a second-level cache, with the panels of AVX-512, and the most results for which all of their sums stay
+/// in one.
+constexpr double kLongSum = 4 * 1024, kFewSums = 128 * 1024;
 /// The part of the tiles' columns that should be used.
 constexpr double kMostlyFull = 0.75;
 
@@ -132,6 +135,10 @@ bool CpuMachine::worth_matrix_kernel(const codegen::ProductSize& product) const 
 bool CpuMachine::worth_following(const codegen::ProductSize& product, std::size_t read) const {
   if (product.over_windows && lanes_ >= kLanesOfWideTiles) return true;
   return read == 0 || product.rows * product.columns <= kNearResult || (read == 1 && product.depth >= kShallowProduct);
+}
+
+bool CpuMachine::worth_leaving_unpacked(const codegen::ProductSize& product) const {
+  return lanes_ >= kLanesOfWideTiles && product.depth >= kLongSum && product.rows * product.columns <= kFewSums;
 }
 
 /// A block of rows must stay in cache, and so should what each of the products is multiplied with, which is read again for every block.

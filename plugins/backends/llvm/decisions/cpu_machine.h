@@ -29,6 +29,7 @@ class CpuMachine : public codegen::Machine {
   bool fills_matrix_kernel(double columns, DType dtype) const override;
   bool multiplies(DType dtype) const override { return !is_reduced_float(dtype) || multiplies_pairs(dtype); }
   bool reads_runs_of(DType dtype) const override { return !is_reduced_float(dtype); }
+  bool worth_leaving_unpacked(const codegen::ProductSize& product) const override;
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
   void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;
   bool worth_joint_launch(double operations) const override;

@@ -36,7 +36,8 @@ class OuterProduct {
     if (p_.m == 0 || p_.n == 0) return;
     rows_ = ((p_.m + blocks_ - 1) / blocks_ + height_ - 1) / height_ * height_;
     blocks_ = (p_.m + rows_ - 1) / rows_;
-    copies_ = !is_wide_row<T>(width_) && rows_ > kFewTiles * height_;
+    const bool narrow = !is_wide_row<T>(width_), many_places = taps_ == 1 && places_ >= kEnoughTasks * kPlacesOfPart;
+    copies_ = (narrow || many_places) && rows_ > kFewTiles * height_, copies_runs_ = copies_ && narrow;
     together_ = copies_ ? std::clamp<std::int64_t>(kSumsOfTask / sums(), 1, panels_) : 1;
     groups_ = (panels_ + together_ - 1) / together_;
     const std::int64_t tasks = blocks_ * groups_, most = kPartialSums / std::max<std::int64_t>(1, blocks_ * panels_ * sums());
@@ -111,7 +112,7 @@ class OuterProduct {
       const T* from = a + k * p_.a_column;
       if (copies_) copy_rows(from, rows, count, own), from = own;
       for (std::int64_t q = panel; q < std::min(panels_, panel + together_); ++q)
-        add_places(q, {from, rows, count}, table.data(), sums + (q - panel) * this->sums(), added_if(k > first), copies_ ? own + kPlacesOfTable * rows_ : nullptr);
+        add_places(q, {from, rows, count}, table.data(), sums + (q - panel) * this->sums(), added_if(k > first), copies_runs_ ? own + kPlacesOfTable * rows_ : nullptr);
     }
   }
 
@@ -130,7 +131,7 @@ class OuterProduct {
     for (std::int64_t t = 0; t < taps_; ++t) {
       const std::int64_t found = steps_of(table + t * kPlacesOfTable, copies_ ? rows_ : p_.a_column, of.places, steps.data());
       const T* b = all_b;
-      if (copies_) copy_runs(all_b, columns, std::span(steps).first(static_cast<std::size_t>(found)), copy), b = copy;
+      if (copies_runs_) copy_runs(all_b, columns, std::span(steps).first(static_cast<std::size_t>(found)), copy), b = copy;
       T* const c = sums + t * rows_ * width_;
       for (std::int64_t r = 0; r < of.rows; r += height) kernel(steps.data(), found, of.a + r, c + r * width_, width_, b, 0, std::min(height, of.rows - r), columns, before);
     }
@@ -221,7 +222,7 @@ class OuterProduct {
   const MatrixKernel& kernel_;
   const MatrixProduct& p_;
   const RunsOfColumns& runs_;
-  bool parallel_, copies_ = false;  // of what is multiplied
+  bool parallel_, copies_ = false, copies_runs_ = false;  // of the left operand, and of the right one
   std::int64_t width_, height_, places_, taps_, run_, panels_, blocks_, rows_ = 0, parts_ = 1;
   std::int64_t together_ = 1, groups_ = 1;  // panels of a task, and groups of so many
   std::vector<std::vector<Stretch>> columns_;  // by panel

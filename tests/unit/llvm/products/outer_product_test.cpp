@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "catch.h"
+#include "compile/machine.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/notation/move.h"
 #include "core/ops/notation/window.h"
@@ -114,6 +115,21 @@ TEST_CASE("gradients of weights read both pictures where they lie", "[products]"
   }
 }
 
+TEST_CASE("a long sum of which few results come reads both matrices where they lie", "[products]") {
+  const auto one_tap = [](std::int64_t images, std::int64_t channels, std::int64_t outputs) { return Weights{{32, 33}, {32, 33}, {1, 1}, images, channels, outputs, {1, 1}, {0, 0}, {1, 1}}; };
+  const bool wide = llvm_backend::detect_machine().lanes() == 16;
+  CHECK(reads_runs(Built(one_tap(4, 70, 130), DType::f32).graph) == wide);
+  CHECK(!reads_runs(Built(one_tap(2, 70, 130), DType::f32).graph));   // a short sum
+  CHECK(!reads_runs(Built(one_tap(4, 512, 384), DType::f32).graph));  // many results
+  for (Weights w : {one_tap(4, 70, 130), one_tap(17, 64, 30), one_tap(16, 200, 128)})
+    for (const bool epilogue : {false, true}) {
+      w.epilogue = epilogue;
+      INFO(text(w) << ", epilogue " << epilogue);
+      const Built built(w, DType::f32);
+      for (const int threads : {1, 3}) CHECK(llvm_test::difference(built.graph, built.views, {.threads = threads}, 60).value_or("") == "");
+    }
+}
+
 TEST_CASE("pictures of few channels are padded for the gradient of a weight as for the convolution", "[products]") {
   const ir::Graph graph = llvm_test::parse(R"(graph @main (%x: f32[2, 3, 40, 38], %g: f32[2, 64, 20, 19], %k: f32[64, 64, 3, 3]) {
     %w: f32[64, 3, 7, 7] = conv_weight_sum(%x, %g) {before = [3, 3], dilation = [1, 1], groups = 1, kernel = [7, 7], stride = [2, 2]}
@@ -126,7 +142,7 @@ TEST_CASE("pictures of few channels are padded for the gradient of a weight as f
 }
 
 TEST_CASE("sums over many places have the same bits on any number of threads", "[products]") {
-  for (const Weights& w : {Weights{{40, 40}, {40, 40}, {3, 3}, 3, 16, 24, {1, 1}, {1, 1}, {1, 1}}, Weights{{64}, {64}, {1}, 80, 64, 30, {1}, {0}, {1}}}) {
+  for (const Weights& w : {Weights{{40, 40}, {40, 40}, {3, 3}, 3, 16, 24, {1, 1}, {1, 1}, {1, 1}}, Weights{{64}, {64}, {1}, 80, 64, 30, {1}, {0}, {1}}, Weights{{64}, {64}, {1}, 272, 200, 128, {1}, {0}, {1}}}) {
     INFO(text(w));
     const Built built(w, DType::f32);
     const auto one = llvm_test::run(built.graph, built.views, {.threads = 1}), three = llvm_test::run(built.graph, built.views, {.threads = 3});
