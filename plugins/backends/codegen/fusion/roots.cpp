@@ -148,7 +148,7 @@ void Planner::mark_contraction_operands(NodeId id, const std::vector<std::vector
     for (ValueId operand : written) context_.in_memory[operand.value] = true;
     const auto stored = attempt();
     const bool all = written.size() == operands.size(), in_place = stored && !stored->a.is_computed() && !stored->b.is_computed();
-    if (stored && (all || in_place) && (!through_views || stored->a.windows)) return;
+    if (stored && (all || in_place) && (!through_views || stored->a.windows || stored->b.windows)) return;
   }
   context_.in_memory = through_views ? bases : before;
   product_[id.value] = through_views.has_value();

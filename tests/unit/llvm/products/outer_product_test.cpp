@@ -115,6 +115,17 @@ TEST_CASE("gradients of weights read both pictures where they lie", "[products]"
   }
 }
 
+TEST_CASE("pictures that lie in rows are copied for the gradient of a weight, not gathered", "[products]") {
+  const ir::Graph graph = llvm_test::parse(R"(graph @main (%x: f32[3, 32, 13, 12], %g: f32[3, 24, 13, 12]) {
+    %w: f32[24, 32, 3, 3] = conv_weight_sum(%x, %g) {before = [1, 1], dilation = [1, 1], groups = 1, kernel = [3, 3], stride = [1, 1]}
+    return %w
+  })");
+  CHECK(reads_runs(graph));
+  CHECK(llvm_test::compile(graph)->plan().steps.size() == 3);
+  const llvm_test::Inputs inputs = llvm_test::random_inputs(graph);
+  CHECK(llvm_test::difference(graph, inputs.views, {}, 60).value_or("") == "");
+}
+
 TEST_CASE("a long sum of which few results come reads both matrices where they lie", "[products]") {
   const auto one_tap = [](std::int64_t images, std::int64_t channels, std::int64_t outputs) { return Weights{{32, 33}, {32, 33}, {1, 1}, images, channels, outputs, {1, 1}, {0, 0}, {1, 1}}; };
   const bool wide = llvm_backend::detect_machine().lanes() == 16;
