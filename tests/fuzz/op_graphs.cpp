@@ -251,6 +251,34 @@ ir::Graph op_graph(const ops::Op& op, Random& random) {
   return finished(draft, op, random);
 }
 
+std::vector<ir::Graph> resized_samples(const ops::Op& op) {
+  std::vector<ir::Graph> graphs;
+  const auto add = [&](const ops::Sample& sample) {
+    ir::Graph graph;
+    std::vector<ir::ValueId> operands;
+    for (const ops::SampleOperand& o : sample.operands)
+      operands.push_back(o.literal ? graph.add_literal(*o.literal) : graph.add_input(ir::Type::tensor(o.dtype, ir::Shape(o.shape.begin(), o.shape.end()))));
+    ops::NodeBuilder builder(graph);
+    try {
+      for (ir::ValueId v : builder.call(op.name, std::move(operands), sample.attributes)) graph.add_output({.value = v});
+      graphs.push_back(std::move(graph));
+    } catch (const Exception&) {  // as it should be
+    }
+  };
+  for (const ops::Sample& sample : ops::samples_of(op))
+    for (std::size_t k = 0; k < sample.operands.size(); ++k)
+      for (std::size_t d = 0; d < sample.operands[k].shape.size(); ++d) {
+        const std::int64_t was = sample.operands[k].shape[d];
+        for (const std::int64_t size : {std::int64_t{0}, std::int64_t{1}, was - 1, was + 1, 2 * was}) {
+          if (size < 0 || size == was) continue;
+          ops::Sample resized = sample;
+          resized.operands[k].shape[d] = size;
+          add(resized);
+        }
+      }
+  return graphs;
+}
+
 ir::Graph chain_of_ops(Random& random) {
   ir::Graph graph;
   std::vector<ir::ValueId> values;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/ir/graph.h"
 #include "core/ops/op.h"
@@ -12,6 +13,10 @@ namespace tenon::fuzz {
 /// A graph of one node of the op: one of the op's samples, of which operands, attributes and declared results may have been changed. Where it
 /// is possible the results are declared as inference gives them, so that much of what is made is accepted.
 ir::Graph op_graph(const ops::Op& op, Random& random);
+
+/// The op's samples, each with one size of one operand changed: to nothing, to one, by one, doubled. Nothing but a size is wrong with them, which is what
+/// inference that forgets to compare two sizes takes.
+std::vector<ir::Graph> resized_samples(const ops::Op& op);
 
 /// Some graphs of ops one behind the other: results of one are operands of the next where that fits.
 ir::Graph chain_of_ops(Random& random);

@@ -1,11 +1,12 @@
 // Runs what the checker of types accepts on backends, between guard pages: machine code is not instrumented.
 //
-//   fuzz_run [--seed N] [--iterations N] [--graphs FOLDER] [--backends NAMES] [--seconds N] [--save FOLDER]
+//   fuzz_run [--seed N] [--iterations N] [--graphs FOLDER] [--backends NAMES] [--seconds N] [--save FOLDER] [--make random|resized]
 //
 // Each graph is one that fuzz_ir's target `types` makes, of which inputs may have become constants. Every input, constant and output lies
 // against a page that may not be touched, before it or behind it; inputs and constants may not be written. Each graph runs twice, with outputs
 // poisoned by two patterns: a byte that differs was not computed. One in four runs with `plugins.check`, where workspaces have marks around them.
-// Iteration i of seed s depends on nothing but s and i. With --save the graph under attack lies in SAVE/current; a graph that takes longer
+// Iteration i of seed s depends on nothing but s and i; with `--make resized` the graphs are the samples of all ops, each with one size of one operand
+// changed, as often as iterations say. With --save the graph under attack lies in SAVE/current; a graph that takes longer
 // than --seconds (10) ends the process.
 #include <sys/mman.h>
 #include <unistd.h>
@@ -38,6 +39,7 @@ struct Options {
   std::uint64_t seed = 0, iterations = 1000;
   unsigned seconds = 10;
   std::string backends = "llvm";
+  bool resized = false;
   std::filesystem::path graphs, save;
 };
 
@@ -133,6 +135,10 @@ class Runner {
 
   void run() {
     for (std::uint64_t i = 0; i < options_.iterations; ++i) {
+      if (options_.resized) {
+        attack_resized(i);
+        continue;
+      }
       fuzz::Random random(options_.seed * 0x9e3779b97f4a7c15ull + i);
       const ops::Op& op = ops::all_ops()[i % ops::all_ops().size()];
       for (int k = 0; k < 4; ++k) attack(graph(op, random), random);
@@ -145,6 +151,12 @@ class Runner {
   [[noreturn]] static void fail(const char* what) {
     std::fprintf(stderr, "%s: %s\n", what, tenon_last_error() ? tenon_last_error()->text : "");
     std::exit(2);
+  }
+
+  void attack_resized(std::uint64_t iteration) {
+    fuzz::Random random(options_.seed * 0x9e3779b97f4a7c15ull + iteration);
+    for (const ops::Op& op : ops::all_ops())
+      for (ir::Graph& graph : fuzz::resized_samples(op)) attack(std::move(graph), random);
   }
 
   void read(const std::filesystem::path& path) {
@@ -315,6 +327,7 @@ bool parse(int argc, char** argv, Options& options) {
     else if (flag == "--graphs") options.graphs = value;
     else if (flag == "--backends") options.backends = value;
     else if (flag == "--save") options.save = value;
+    else if (flag == "--make" && (value == "random" || value == "resized")) options.resized = value == "resized";
     else return false;
   }
   return argc % 2 == 1;
@@ -325,7 +338,7 @@ bool parse(int argc, char** argv, Options& options) {
 int main(int argc, char** argv) {
   Options options;
   if (!parse(argc, argv, options)) {
-    std::fprintf(stderr, "usage: fuzz_run [--seed N] [--iterations N] [--graphs FOLDER] [--backends NAMES] [--seconds N] [--save FOLDER]\n");
+    std::fprintf(stderr, "usage: fuzz_run [--seed N] [--iterations N] [--graphs FOLDER] [--backends NAMES] [--seconds N] [--save FOLDER] [--make random|resized]\n");
     return 2;
   }
   Runner(options).run();

@@ -141,6 +141,14 @@ LoopBody scan_carried_loop(const OpQuery& q) {
   });
 }
 
+/// The second operand has a total for each block that another one follows.
+void require_totals(const OpQuery& q, std::size_t dim) {
+  const Shape &shape = q.type(0).shape, &totals = q.type(1).shape;
+  TENON_USER_CHECK(shape[dim].is_constant(), "a scan over a size that is not known");
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    infer::require_equal(q.graph(), totals[d], d == dim ? Dim(std::max<std::int64_t>(shape[d].constant() - 1, 0) / kBlock) : shape[d], "sizes of the totals");
+}
+
 Op part_of_scan(std::string name, std::size_t operands, std::function<LoopBody(const OpQuery&)> loop, std::vector<Sample> samples) {
   Op op;
   op.name = std::move(name);
@@ -151,7 +159,8 @@ Op part_of_scan(std::string name, std::size_t operands, std::function<LoopBody(c
     TENON_USER_CHECK(!q.literal(0) && q.type(0).rank() > 0, "takes a tensor with dimensions");
     TENON_USER_CHECK(!is_bool(q.type(0).dtype) && total_dtype(q) == q.type(0).dtype, "{} holds no totals", name_of(q.type(0).dtype));
     TENON_USER_CHECK(operands == 1 || (!q.literal(1) && q.type(1).rank() == q.type(0).rank() && q.type(1).dtype == q.type(0).dtype), "the totals are of the same rank and dtype");
-    dim_of(q);
+    const std::size_t dim = dim_of(q);
+    if (operands == 2) require_totals(q, dim);
     return infer::one(q, q.type(0).dtype, q.type(0).shape);
   };
   op.loop = std::move(loop);

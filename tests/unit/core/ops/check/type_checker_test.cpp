@@ -43,6 +43,13 @@ TEST_CASE("a declared result is what its op gives") {
   CHECK_THAT(refusal("%x: f32[4]", "%y: f32[1000, 1000] = reshape(%x) {shape = [1000, 1000]}"), Contains("invalid for input of size 4"));
 }
 
+TEST_CASE("operands that belong together have sizes that do") {
+  const std::string scan = "%y: f32[3, 21] = scan_carried(%x, %totals) {dim = 1, product = false}";
+  CHECK(refusal("%x: f32[3, 21], %totals: f32[3, 2]", scan).empty());
+  CHECK_THAT(refusal("%x: f32[3, 21], %totals: f32[3, 1]", scan), Contains("sizes of the totals differ: 1 and 2"));
+  CHECK_THAT(refusal("%x: f32[3, 21], %totals: f32[0, 2]", scan), Contains("sizes of the totals differ: 0 and 3"));
+}
+
 TEST_CASE("operands and attributes are those of the schema") {
   CHECK_THAT(refusal("%x: f32[4]", "%y: f32[4] = relu()"), Contains("it has 0 operands; its op takes 1"));
   CHECK_THAT(refusal("%x: f32[4]", "%y: f32[4] = add(%x, %x, %x)"), Contains("it has 3 operands; its op takes 2"));
