@@ -63,6 +63,18 @@ def test_writes_beside_a_view_by_strides(check):
         check(fn, (x(4, 6),))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64], ids=str)
+@pytest.mark.parametrize("step", [0.3, float("inf")])
+def test_a_running_trapezoid_sums_what_is_scaled(check, dtype, step):
+    check(lambda a: torch.cumulative_trapezoid(a, dx=step), ((x(5) * 10 - 4).to(dtype),))
+
+
+@pytest.mark.parametrize("shape, dim", [((0, 3), 0), ((3, 0), 1), ((3, 0), (0, 1))], ids=str)
+def test_logsumexp_of_nothing(check, shape, dim):
+    check(lambda a: torch.logsumexp(a, dim), (torch.zeros(shape),))
+    assert tenon.stats()["graph_breaks"] == tenon.stats()["eager_fallbacks"] == 0
+
+
 def test_sizes_found_by_a_kernel_of_torch_stay_a_break(check):
     with torch.no_grad():
         check(lambda i: F.one_hot(i) * 2, (torch.tensor([1, 2, 0]),))
@@ -258,6 +270,107 @@ def test_bools_and_integers_are_not_each_other(fn):
         with pytest.raises(TypeError) as error:
             way(x(4, 6))
         assert str(error.value) == str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda a: torch.add(a, a, alpha=None),
+        lambda a: torch.addmm(a[:4, :4], a, a.mT, beta=None),
+        lambda a: torch.addcmul(a, a, a, value=None),
+        lambda a: torch.cumsum(a, None),
+        lambda a: torch.flip(a, None),
+        lambda a: torch.isclose(a, a, rtol=None),
+        lambda a: F.layer_norm(a, (6,), eps=None),
+        lambda a: F.group_norm(a, 2, eps=None),
+        lambda a: torch.constant_pad_nd(a, (1, 1), None),
+        lambda a: F.avg_pool2d(a[None], 2, 1, None),
+        lambda a: F.conv1d(a[None], a[None, :, :3], padding=None),
+        lambda a: F.conv1d(a[None], a[None, :, :3], groups=None),
+        lambda a: F.conv_transpose1d(a[None], a[:, :1, None], output_padding=None),
+        lambda a: torch.diagonal_copy(a, offset=None),
+        lambda a: torch.unique(a, sorted=0),
+        lambda a: torch.argsort(a, dim=-1, stable=0.5),
+    ],
+)
+def test_none_and_other_kinds_where_torch_has_a_number_or_a_flag(fn):
+    with pytest.raises(TypeError) as refused:
+        fn(x(4, 6))
+    for way in (tenon.compile(fn), tenon.compile(fn, backend="reference")):
+        with pytest.raises(TypeError) as error:
+            way(x(4, 6))
+        assert str(error.value) == str(refused.value)
+
+
+@pytest.mark.parametrize("order, dim", [("fro", 0), ("fro", ()), ("nuc", -1), (2.0, ()), (nan, None), ("fro", (0, 1)), (3, 1)], ids=str)
+def test_norms_of_matrices_and_orders_that_are_none(order, dim):
+    def given(way):
+        try:
+            return way(x(4, 6))
+        except RuntimeError as error:
+            return str(error)
+
+    def fn(a):
+        return torch.linalg.norm(a, order, dim)
+
+    want, got = given(fn), given(tenon.compile(fn))
+    assert got == want if isinstance(want, str) else torch.allclose(got, want)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_an_empty_stride_is_the_window_of_a_pool_and_nothing_to_a_convolution(check, rank):
+    image, weight = x(*(1, 2, 6, 6, 6)[: rank + 2]), x(*(3, 2, 3, 3, 3)[: rank + 2])
+    pool, convolve = getattr(F, f"avg_pool{rank}d"), getattr(F, f"conv{rank}d")
+    with torch.no_grad():
+        check(lambda a: pool(a, 2, stride=()), (image,))
+        with pytest.raises(RuntimeError, match="expected stride to be a single integer value"):
+            tenon.compile(lambda a, w: convolve(a, w, stride=()))(image, weight)
+
+
+LARGE = {
+    "leaky_relu": lambda a, n: F.leaky_relu(a, n),
+    "elu": lambda a, n: F.elu(a, n),
+    "celu": lambda a, n: F.celu(a, n),
+    "softplus": lambda a, n: F.softplus(a, n),
+    "hardshrink": lambda a, n: F.hardshrink(a, n),
+    "hardtanh": lambda a, n: F.hardtanh(a, -abs(n), 1.0),
+    "threshold": lambda a, n: F.threshold(a, 0.5, n),
+    "addmm": lambda a, n: torch.addmm(a, a, a, alpha=n),
+    "baddbmm": lambda a, n: torch.baddbmm(a[None], a[None], a[None], beta=n),
+    "addcdiv": lambda a, n: torch.addcdiv(a, a, a, value=n),
+    "add": lambda a, n: torch.add(a, a, alpha=n),
+    "pad": lambda a, n: F.pad(a, (1, 1), value=n),
+    "fill_": lambda a, n: a.clone().fill_(n),
+    "item": lambda a, n: a.clone().__setitem__(0, n),
+    "items under a mask": lambda a, n: a.clone().__setitem__(a > 0.5, n),
+    "masked_fill": lambda a, n: a.masked_fill(a > 0.5, n),
+    "index_fill": lambda a, n: a.index_fill(0, torch.tensor([0]), n),
+    "full_like": lambda a, n: torch.full_like(a, n),
+    "new_full": lambda a, n: a.new_full((2,), n),
+}
+
+
+@pytest.mark.parametrize("dtype, number", [(torch.float32, 1e300), (torch.float32, -1e39), (torch.bfloat16, 3.4e38), (torch.float64, 1e300), (torch.float32, float("inf"))], ids=str)
+@pytest.mark.parametrize("fn", LARGE.values(), ids=LARGE)
+def test_finite_numbers_beyond_the_dtype_of_a_tensor(fn, dtype, number):
+    def given(way):
+        try:
+            return way(x(4, 4).to(dtype), number)
+        except RuntimeError as error:
+            return str(error)
+
+    want = given(fn)
+    for way in (tenon.compile(fn), tenon.compile(fn, backend="reference")):
+        got = given(way)
+        assert got == want if isinstance(want, str) or want is None else torch.allclose(got, want, equal_nan=True), (got, want)
+
+
+def test_numbers_beyond_float32_are_infinite_beside_tensors():
+    fn = tenon.compile(lambda a: (a + 1e300, a * -1e300, a < 1e300))
+    a = x(4)
+    got = fn(a)
+    assert torch.equal(got[0], torch.full((4,), float("inf"))) and torch.equal(got[1], -got[0]) and got[2].all()
+    assert tenon.stats()["graph_breaks"] == 0
 
 
 def test_a_row_of_an_embedding_that_does_not_exist_is_no_padding():

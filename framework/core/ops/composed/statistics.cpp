@@ -289,6 +289,7 @@ Adapt trapezoid(bool running) {
       return {f.mul(f.sub(f.sum(y, {at}), f.mul(f.cast(ends, a.default_float()), f.number(0.5))), f.number(2 * step))};
     }
     if (running && whole) areas = f.cast(areas, a.default_float());
+    if (running && !a.given("x")) return {a.one("cumsum", {f.mul(areas, f.number(step))}, {{"dim", at}, {"dtype", f.dtype(areas)}})};  // as torch does, which an infinite step shows
     V total = running ? a.one("cumsum", {areas}, {{"dim", at}, {"dtype", f.dtype(areas)}}) : f.sum(areas, {at});
     if (whole) total = f.cast(total, a.default_float());
     return {f.mul(total, f.number(step))};

@@ -1,5 +1,6 @@
 // Vector norms and logsumexp.
 #include <cmath>
+#include <limits>
 
 #include "core/ops/gradients/gradients.h"
 #include "core/ops/notation/reduce.h"
@@ -49,9 +50,12 @@ Adapt norm_adapt(std::string parameter, bool matrices) {
     TENON_USER_CHECK(is_float(a.type(x).dtype), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
                      name_of(a.type(x).dtype));
     const std::vector<Dim> dims = a.dims("dim", a.type(x).rank());
-    const bool has_order = a.given(parameter) && !a[parameter].as<std::string>();
-    if (matrices && has_order && dims.size() == 2) throw Exception(Code::unsupported, "matrix norms with an order");
-    return a.call("linalg_vector_norm", {x}, {{"dim", dims}, {"keepdim", a.flag("keepdim")}, {"ord", order_of(a, parameter)}});
+    const bool word = a[parameter].as<std::string>() != nullptr;
+    if (matrices && a.given(parameter) && word != (dims.size() == 2)) throw Exception(Code::unsupported, word ? "a matrix norm of what is no matrix" : "matrix norms with an order");
+    if (matrices && is_empty_list(a["dim"])) throw Exception(Code::unsupported, "a norm over no dimensions");
+    const double order = order_of(a, parameter);
+    if (std::isnan(order)) throw Exception(Code::unsupported, "a norm whose order is nan");
+    return a.call("linalg_vector_norm", {x}, {{"dim", dims}, {"keepdim", a.flag("keepdim")}, {"ord", order}});
   };
 }
 
@@ -87,10 +91,11 @@ Op norm_op() {
   return op;
 }
 
-/// log(sum(exp(x))) around the maximum; a maximum that is infinite is not subtracted.
+/// log(sum(exp(x))) around the maximum; a maximum that is infinite is not subtracted. Of no elements that is log(0).
 Values logsumexp(NodeBuilder& b, const OpQuery& q) {
   const DType result = q.type(0).dtype, t = compute_type(result);
   const ReductionShape shape(q);
+  if (shape.count == Dim(0)) return {b.full(-std::numeric_limits<double>::infinity(), result, shape.result)};
   std::vector<Dim> dims;
   for (std::size_t d : shape.reduced) dims.emplace_back(static_cast<std::int64_t>(d));
   const ir::ValueId x = b.cast(q.operands()[0], t);

@@ -283,10 +283,11 @@ Op avg_pool_op() {
 
 ir::Attributes pool_attributes(ForeignArguments& a, std::size_t rank) {
   const auto kernel = per_dim(a, "kernel_size", rank, {});
+  const auto* strides = a["stride"].as<ForeignList>();
   return {{"ceil_mode", a.flag("ceil_mode")},
           {"kernel_size", kernel},
           {"padding", per_dim(a, "padding", rank, {Dim(0)})},
-          {"stride", per_dim(a, "stride", rank, kernel)}};
+          {"stride", strides && strides->empty() ? kernel : per_dim(a, "stride", rank, kernel)}};
 }
 
 void require_pooled(ForeignArguments& a, ir::ValueId x, std::size_t rank) {

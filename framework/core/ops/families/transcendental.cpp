@@ -92,7 +92,7 @@ Values logit(ForeignArguments& a) {
   if (!is_float(a.type(x).dtype)) x = a.builder().cast(x, a.default_float());
   if (a.given("eps")) {
     const double eps = a.number("eps", 0);
-    if (eps > 0.5) throw Exception(Code::unsupported, "logit with eps above a half");
+    if (!(eps <= 0.5)) throw Exception(Code::unsupported, "logit with eps above a half, or nan");
     x = a.one("clamp_max", {a.one("clamp_min", {x, a.builder().literal(eps)}), a.builder().literal(1 - eps)});
   }
   return a.call("logit", {x});

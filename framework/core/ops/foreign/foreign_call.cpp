@@ -8,6 +8,7 @@
 
 #include "core/ops/catalog.h"
 #include "core/ops/foreign/foreign_signature.h"
+#include "core/ops/foreign/promotion.h"
 #include "core/ops/infer.h"
 
 namespace tenon::ops {
@@ -80,18 +81,30 @@ const Parsed& parsed(const AliasMatch& match) {
   return kept.compare_exchange_strong(known, fresh.get()) ? *fresh.release() : *known;
 }
 
+void collect_tensors(const ForeignArgument& a, std::vector<ir::ValueId>& tensors) {
+  if (const auto* value = a.as<ir::ValueId>()) tensors.push_back(*value);
+  if (const auto* list = a.as<ForeignList>())
+    for (const ForeignArgument& each : *list) collect_tensors(each, tensors);
+}
+
+std::vector<ir::ValueId> tensors_of(const ForeignCall& call) {
+  std::vector<ir::ValueId> tensors;
+  for (const ForeignArgument& a : call.positional) collect_tensors(a, tensors);
+  for (const auto& [name, a] : call.keyword) collect_tensors(a, tensors);
+  return tensors;
+}
+
 class Binding {
  public:
-  Binding(const ForeignCall& call, const AliasMatch& match) : call_(call), parameters_(parsed(match).parameters), bound_(parameters_.size()) {
+  Binding(const ir::Graph& graph, const ForeignCall& call, const AliasMatch& match) : graph_(graph), call_(call), parameters_(parsed(match).parameters), bound_(parameters_.size()) {
     bind_positional();
     bind_keywords();
   }
 
-  void hand_over(ForeignArguments& arguments) const {
+  void hand_over(ForeignArguments& arguments, const std::vector<SchemaParameter>& schema) const {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
       const ForeignParameter& p = parameters_[i];
-      if (bound_[i] && bound_[i]->is_none() && p.otherwise && p.otherwise->as<bool>() && call_.flavour == Flavour::torch)
-        throw Exception(error(Code::unsupported, "argument '{}' of {} is None", p.name, call_.name));
+      if (bound_[i] && call_.flavour == Flavour::torch) refuse_what_torch_does_not_take(p, *bound_[i], schema);
       if (bound_[i])
         arguments.bind(p.target, *bound_[i]);
       else if (p.otherwise)
@@ -128,6 +141,22 @@ class Binding {
   }
 
  private:
+  /// torch takes None only where a signature has it, nothing but a bool for a flag, and no finite number beyond the dtype that it is converted to; of operands
+  /// a tensor is made, in which such a number is infinite, but not of values to fill with.
+  void refuse_what_torch_does_not_take(const ForeignParameter& p, const ForeignArgument& a, const std::vector<SchemaParameter>& schema) const {
+    const auto known = std::ranges::find(schema, p.target, &SchemaParameter::name);
+    const bool optional = p.otherwise ? p.otherwise->is_none() : known == schema.end() || known->optional;
+    if (a.is_none() && !optional) throw Exception(error(Code::unsupported, "argument '{}' of {} is None", p.name, call_.name));
+    if (p.otherwise && p.otherwise->as<bool>() && !a.as<bool>()) throw Exception(error(Code::unsupported, "argument '{}' of {} is no bool", p.name, call_.name));
+    const bool converted = known == schema.end() || !known->is_operand() || p.name == "value" || p.name == "fill_value";
+    if (const double* number = a.as<double>(); number && converted && !all_reach(*number))
+      throw Exception(error(Code::unsupported, "argument '{}' of {} is {}, which is beyond the dtype of a tensor", p.name, call_.name, *number));
+  }
+
+  bool all_reach(double number) const {
+    return std::ranges::all_of(tensors_of(call_), [&](ir::ValueId v) { return !is_float(graph_.type(v).dtype) || reaches(graph_.type(v).dtype, number); });
+  }
+
   static bool is_true(const ForeignArgument& a) { return a.as<bool>() && *a.as<bool>(); }
   static bool is_false(const ForeignArgument& a) { return a.as<bool>() && !*a.as<bool>(); }
 
@@ -181,6 +210,7 @@ class Binding {
     return p;
   }
 
+  const ir::Graph& graph_;
   const ForeignCall& call_;
   const std::vector<ForeignParameter>& parameters_;
   std::vector<std::optional<ForeignArgument>> bound_;
@@ -250,38 +280,29 @@ class PlainCall {
 class BesideTensors {
  public:
   BesideTensors(NodeBuilder& builder, const ForeignCall& call) : builder_(builder), before_(builder.device()) {
-    std::vector<ir::ValueId> tensors;
-    for (const ForeignArgument& a : call.positional) collect(a, tensors);
-    for (const auto& [name, a] : call.keyword) collect(a, tensors);
-    builder.on(infer::device(OpQuery(builder.graph(), tensors, {})));
+    builder.on(infer::device(OpQuery(builder.graph(), tensors_of(call), {})));
   }
   ~BesideTensors() { builder_.on(before_); }
   BesideTensors(const BesideTensors&) = delete;
 
  private:
-  static void collect(const ForeignArgument& a, std::vector<ir::ValueId>& tensors) {
-    if (const auto* value = a.as<ir::ValueId>()) tensors.push_back(*value);
-    if (const auto* list = a.as<ForeignList>())
-      for (const ForeignArgument& each : *list) collect(each, tensors);
-  }
-
   NodeBuilder& builder_;
   const ir::Device before_;
 };
 
 ForeignResult call_alias(NodeBuilder& builder, const ForeignCall& call, const AliasMatch& match) {
-  const Binding binding(call, match);
+  const Binding binding(builder.graph(), call, match);
+  const std::vector<SchemaParameter>& schema = parsed(match).schema;
   binding.refuse_foreign_features();
   const BesideTensors beside(builder, call);
   ForeignArguments arguments(builder, call, *match.op);
-  binding.hand_over(arguments);
+  binding.hand_over(arguments, schema);
   if (match.op->traits.creates)
     if (const auto device = arguments.device()) builder.on(*device);
   ForeignResult result;
   if (match.alias->adapt) {
     result.values = match.alias->adapt(arguments);
   } else {
-    const std::vector<SchemaParameter>& schema = parsed(match).schema;
     binding.refuse_unmapped(schema);
     result.values = PlainCall(arguments, *match.op, schema).run();
   }

@@ -1,6 +1,8 @@
 #include "core/ops/foreign/promotion.h"
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "core/base/float16.h"
 
@@ -118,6 +120,12 @@ double rounded_to(DType dtype, double number) {
   const auto narrow = static_cast<float>(number);
   if (dtype == DType::f16) return float_of_half(half_of_float(narrow));
   return dtype == DType::bf16 ? float_of_bfloat16(bfloat16_of_float(narrow)) : number;
+}
+
+bool reaches(DType dtype, double number) {
+  if (!std::isfinite(number)) return true;
+  const double largest = dtype == DType::f16 ? 65504 : dtype == DType::bf16 ? float_of_bfloat16(0x7f7f) : dtype == DType::f32 ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  return std::abs(number) <= largest;
 }
 
 bool represents(DType dtype, std::int64_t v) {

@@ -26,6 +26,8 @@ DType promote_to_float(std::span<const PromotionOperand> operands);
 
 /// The nearest value of a dtype of 16 bits; the number itself for any other dtype.
 double rounded_to(DType dtype, double number);
+/// Whether a float dtype has values as large as the number, which may be infinite or nan.
+bool reaches(DType dtype, double number);
 /// Whether an integer is a value of the dtype (floats take all).
 bool represents(DType dtype, std::int64_t value);
 

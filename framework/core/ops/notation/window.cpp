@@ -57,7 +57,6 @@ std::int64_t kernel_size(const Dim& size) {
 
 std::vector<Dim> per_dim(ForeignArguments& a, std::string_view name, std::size_t rank, const std::vector<Dim>& otherwise) {
   std::vector<Dim> all = a.given(name) ? a.integers(name) : otherwise;
-  if (all.empty() && name == "stride") all = otherwise;
   if (all.size() == 1) all.resize(rank, all[0]);
   TENON_USER_CHECK(all.size() == rank, "expected {} to be a single integer value or a list of {} values, but got {} of them", name, rank,
                    all.size());
