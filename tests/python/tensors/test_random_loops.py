@@ -19,7 +19,7 @@ def test_work_grows_with_the_iterations_alone():
     assert run.stdout.splitlines()[-1] == "10 loops, 0 differ"
 
 
-@pytest.mark.parametrize("seed", ["62", "210", "394"], ids=["what is stored in passing", "what is padded", "a scaled array that all steps read"])
+@pytest.mark.parametrize("seed", ["62", "210", "394", "726", "735", "764"], ids=["what is stored in passing", "what is padded", "a scaled array that all steps read", "what waits for a value that came into memory", "what waits for a sum", "what several kernels came to read"])
 def test_loops_that_did_more_than_node_by_node(seed):
     run = run_module("tests.fuzz_loops", "--seed", seed, "--count", "1")
     assert run.stdout.splitlines()[-1] == "1 loops, 0 differ", run.stdout[-4000:] + run.stderr[-2000:]

@@ -1,7 +1,6 @@
 #include "fusion/lifetimes.h"
 
 #include <algorithm>
-#include <iterator>
 #include <numeric>
 
 namespace tenon::codegen {
@@ -59,7 +58,7 @@ Lives lives_of(const Plan& plan, const ir::Graph& graph, const IndexAlgebra& alg
 }
 
 Lifetimes::Lifetimes(const ir::Graph& graph, const IndexAlgebra& algebra, const FusionContext& context)
-    : graph_(graph), algebra_(algebra), context_(context), place_(graph.node_capacity(), 0), last_use_(graph.value_capacity(), 0), needs_(graph.node_capacity()) {
+    : graph_(graph), algebra_(algebra), context_(context), place_(graph.node_capacity(), 0), last_use_(graph.value_capacity(), 0) {
   std::size_t place = 0;
   for (NodeId id : graph.nodes()) {
     place_[id.value] = ++place;
@@ -70,28 +69,33 @@ Lifetimes::Lifetimes(const ir::Graph& graph, const IndexAlgebra& algebra, const 
 
 bool Lifetimes::is_passing(ValueId value) const { return graph_.value(value).kind == ir::ValueKind::result && !context_.is_constant(value); }
 
+std::vector<ValueId> Lifetimes::needs_of(ValueId value) const {
+  std::vector<ValueId> needs, seen{value};
+  for (std::size_t i = 0; i < seen.size(); ++i) {
+    const ValueId v = seen[i];
+    if (context_.in_memory[v.value]) {
+      needs.push_back(v);
+      continue;
+    }
+    for (ValueId operand : graph_.node(graph_.value(v).node).operands)
+      if (is_passing(operand) && std::ranges::find(seen, operand) == seen.end()) seen.push_back(operand);
+  }
+  return needs;
+}
+
 double Lifetimes::kept_for(ValueId operand) const {
   if (!is_passing(operand) || context_.in_memory[operand.value]) return 0;
-  const NodeId node = graph_.value(operand).node;
-  if (last_written_ <= place_[node.value]) return 0;
+  const std::size_t place = place_[graph_.value(operand).node.value];
+  if (last_written_ <= place) return 0;
   const double own = bytes_of(operand);
   double bytes = 0;
-  for (std::uint32_t v : needs_[node.value])
-    if (last_use_[v] <= place_[node.value]) bytes += std::min(own, bytes_of(ValueId(v)));
+  for (ValueId v : needs_of(operand))
+    if (last_use_[v.value] <= place) bytes += std::min(own, bytes_of(v));
   return bytes;
 }
 
 void Lifetimes::pass(NodeId id) {
-  const ir::Node& node = graph_.node(id);
-  auto& needs = needs_[id.value];
-  for (ValueId operand : node.operands) {
-    if (!is_passing(operand)) continue;
-    std::vector<std::uint32_t> merged, own{operand.value};
-    const auto& other = context_.in_memory[operand.value] ? own : needs_[graph_.value(operand).node.value];
-    std::ranges::set_union(needs, other, std::back_inserter(merged));
-    needs = std::move(merged);
-  }
-  const bool written = std::ranges::any_of(node.results, [&](ValueId r) { return context_.in_memory[r.value]; });
+  const bool written = std::ranges::any_of(graph_.node(id).results, [&](ValueId r) { return context_.in_memory[r.value]; });
   if (written) last_written_ = place_[id.value];
 }
 

@@ -41,13 +41,14 @@ class Lifetimes {
 
  private:
   bool is_passing(ValueId value) const;
+  /// The values in memory, as it is decided now, that an element is made of.
+  std::vector<ValueId> needs_of(ValueId value) const;
 
   const ir::Graph& graph_;
   const IndexAlgebra& algebra_;
   const FusionContext& context_;
   std::vector<std::size_t> place_;     // by NodeId: in the order of the graph
   std::vector<std::size_t> last_use_;  // by ValueId: the place of the last node that reads it
-  std::vector<std::vector<std::uint32_t>> needs_;  // by NodeId: values in memory that its element is made of, sorted
   std::size_t last_written_ = 0;       // the place of the last node whose values live in memory
 };
 

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "fusion/early_steps.h"
 #include "fusion/joint_launch.h"
+#include "fusion/lifetimes.h"
 #include "fusion/parallel_reduction.h"
 #include "fusion/planner.h"
 
@@ -274,6 +275,28 @@ std::vector<std::size_t> values_of(const Step& step, const ir::Graph& graph, boo
   return uses.values;
 }
 
-Plan make_plan(const ir::Graph& graph, const Machine& machine, const PlanOptions& options) { return Planner(graph, machine, options).run(); }
+namespace {
+
+double most_alive(const Plan& plan, const ir::Graph& graph) {
+  if (plan.steps.empty()) return 0;
+  return std::ranges::max(lives_of(plan, graph, plan.algebra).alive_at_steps(plan.steps.size()));
+}
+
+}  // namespace
+
+/// What kernels came to store lives until its last reader, which may wait for the end where it was taken to read something else. Where more would be alive
+/// than node by node the graph is planned once more: with that known from the beginning, and so that nothing waits that keeps as much as it has itself.
+Plan make_plan(const ir::Graph& graph, const Machine& machine, const PlanOptions& options) {
+  Planner first(graph, machine, options);
+  Plan plan = first.run();
+  const double alive = most_alive(plan, graph);
+  if (!options.fuse || alive <= machine.worth_keeping_alive(most_alive_node_by_node(graph, plan.algebra))) return plan;
+  if (options.log) options.log(fmt::format("planned again: {:.0f} bytes would be alive at once", alive));
+  PlanOptions knowing = options;
+  knowing.stored = first.stored();
+  knowing.sparing = true;
+  Plan other = Planner(graph, machine, knowing).run();
+  return most_alive(other, graph) < alive ? std::move(other) : std::move(plan);
+}
 
 }  // namespace tenon::codegen

@@ -98,6 +98,8 @@ struct PlanOptions {
   bool matrix_kernels = true;  // false: matrix products run as loop nests
   bool relaxed = false;        // larger squares of transformed convolutions, whose error is up to 20 times as large
   std::vector<Concatenation> concatenations;  // of the graph
+  std::vector<ValueId> stored = {};           // live in memory, whatever computing them costs
+  bool sparing = false;        // what would keep as many bytes alive as it has itself lives in memory, too
   /// Called often; what it throws gives the plan up. May be empty.
   std::function<void()> pause;
   /// Takes one line a decision; may be empty.

@@ -50,6 +50,9 @@ class Planner {
   Planner(const ir::Graph& graph, const Machine& machine, const PlanOptions& options)
       : graph_(graph), machine_(machine), options_(options), algebra_(graph.symbols()), context_{graph, algebra_, machine, {}, {}, {}, {}, options.relaxed} {}
 
+  /// Values that were stored after all, since several kernels would have computed them.
+  const std::vector<ValueId>& stored() const { return stored_; }
+
   Plan run() {
     collect_bodies();
     place_concatenations();
@@ -230,6 +233,7 @@ class Planner {
   std::vector<bool> is_output_;         // by ValueId
   std::vector<std::vector<NodeId>> users_;  // by ValueId: nodes that read it
   std::vector<std::vector<std::size_t>> computed_by_;  // by NodeId: steps that compute it in passing, the first few
+  std::vector<ValueId> stored_;         // what several kernels would have computed
   std::vector<std::size_t> place_;      // by NodeId: in the order of the graph
   std::size_t now_ = 0;                 // the place of the node that is placed
   std::vector<double> bytes_;           // by ValueId, of what steps write into memory of its own

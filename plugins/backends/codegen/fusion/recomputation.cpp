@@ -119,7 +119,7 @@ std::optional<NodeId> Planner::computed_again(const Draft& draft, std::size_t fi
 /// Puts a value into memory that kernels have computed in passing: one of them stores it, or one of its own.
 void Planner::store_computed(NodeId id) {
   const auto found = passing(id);
-  for (ValueId r : graph_.node(id).results) context_.in_memory[r.value] = true;
+  for (ValueId r : graph_.node(id).results) context_.in_memory[r.value] = true, stored_.push_back(r);
   find_lives_with(id);
   if (!found) {
     log(fmt::format("store {}: {} kernels computed it in passing", name_of_node(id), machine_.thresholds.computing_kernels));

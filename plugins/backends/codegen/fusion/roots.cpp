@@ -275,8 +275,8 @@ void Planner::mark_repeated_operands(NodeId id) {
 /// Operands for whose sake others would stay alive, while new values take memory, are computed early.
 void Planner::mark_early_operands(NodeId id, const Lifetimes& lifetimes) {
   for (ValueId operand : graph_.node(id).operands) {
-    const double kept = lifetimes.kept_for(operand);
-    if (kept == 0 || !machine_.worth_storing_early(lifetimes.bytes_of(operand), kept)) continue;
+    const double kept = lifetimes.kept_for(operand), bytes = lifetimes.bytes_of(operand);
+    if (kept == 0 || !(options_.sparing ? kept >= bytes : machine_.worth_storing_early(bytes, kept))) continue;
     log(fmt::format("store %{}: {:.0f} bytes would be kept for it", graph_.value(operand).name, kept));
     context_.in_memory[operand.value] = true;
   }
@@ -361,6 +361,7 @@ void Planner::choose_roots() {
   auto keep = [&](ValueId v) { context_.in_memory[v.value] = true; };
   for (const ir::Output& output : graph_.outputs()) keep(output.value);
   for (ValueId input : graph_.inputs()) keep(input);
+  std::ranges::for_each(options_.stored, keep);
   for (NodeId id : graph_.nodes()) {
     const ir::Node& node = graph_.node(id);
     const auto& body = context_.bodies[id.value];
