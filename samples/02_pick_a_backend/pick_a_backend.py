@@ -22,9 +22,9 @@ print("printer, then llvm", tenon.compile(wave, backend=["printer", "llvm"])(x))
 print("configured", tenon.compile(wave)(x))
 
 
-# By a callable of your own, which gets the graph as captured.
+# By a callable of your own, which gets the graph as captured: a torch.fx.GraphModule, and as Tenon has it.
 def by_hand(graph, example_inputs):
-    graph.print_tabular()
+    graph.tenon_graph.print_tabular()
     return graph.forward
 
 

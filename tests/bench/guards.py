@@ -20,8 +20,8 @@ def _programs() -> dict[str, tuple[Callable[[], nn.Module], tuple[torch.Tensor, 
     }
 
 
-def _without_compiling(graph: tenon.Graph, example_inputs: list) -> Callable:
-    results = tuple(graph.forward(*example_inputs))
+def _without_compiling(graph: torch.fx.GraphModule, example_inputs: list) -> Callable:
+    results = tuple(graph.tenon_graph.forward(*example_inputs))
     return lambda *inputs: results
 
 

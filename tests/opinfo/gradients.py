@@ -221,8 +221,8 @@ def _captured(program: Program, args: tuple, kwargs: dict) -> tuple[str, list, l
     """The text of the one graph that the program is, its inputs, and what they held."""
     graphs: list[tuple[str, list, list[torch.Tensor]]] = []
 
-    def backend(graph: tenon.Graph, inputs: list) -> Callable:
-        graphs.append((graph.tir(), inputs, [torch.as_tensor(x).detach().clone(memory_format=torch.contiguous_format) for x in inputs]))
+    def backend(graph: torch.fx.GraphModule, inputs: list) -> Callable:
+        graphs.append((graph.tenon_graph.tir(), inputs, [torch.as_tensor(x).detach().clone(memory_format=torch.contiguous_format) for x in inputs]))
         return graph.forward
 
     tenon.reset()

@@ -84,7 +84,7 @@ class Graphs:
         self.seen = []
 
     def __call__(self, graph, example_inputs):
-        self.seen.append(graph)
+        self.seen.append(graph.tenon_graph)
         return graph.forward
 
 

@@ -28,6 +28,7 @@ class Judge:
         self.codes = []
 
     def __call__(self, graph, example_inputs):
+        graph = graph.tenon_graph
         code = graph.code()
         (function,) = ast.parse(code).body
         assert len(function.args.args) == len(example_inputs)

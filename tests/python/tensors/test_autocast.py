@@ -234,7 +234,7 @@ def test_a_user_backend_gets_explicit_casts():
     seen = []
 
     def backend(graph, example_inputs):
-        seen.append(graph.print_tabular)
+        seen.append(graph.tenon_graph.print_tabular)
         return graph.forward
 
     def run(a, b):

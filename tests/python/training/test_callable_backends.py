@@ -20,6 +20,7 @@ class Seen:
         self.graphs = []
 
     def __call__(self, graph, example_inputs):
+        graph = graph.tenon_graph
         self.graphs.append(graph)
         names = {}
         exec(graph.code(), names)
@@ -36,11 +37,11 @@ def seen():
 
 
 def forward(graph, example_inputs):
-    return graph.forward
+    return graph.tenon_graph.forward
 
 
 def as_fx(graph, example_inputs):
-    return graph.to_fx().forward
+    return graph.forward
 
 
 def mlp():
@@ -167,7 +168,7 @@ def test_a_failure_names_the_graph_and_can_be_cured():
     failing = True
 
     def backend(graph, example_inputs):
-        if graph.is_backward and failing:
+        if graph.tenon_graph.is_backward and failing:
             raise ValueError("no backwards here")
         return graph.forward
 
@@ -184,12 +185,12 @@ def test_a_failure_names_the_graph_and_can_be_cured():
 
 def test_what_a_backward_gives_must_fit():
     def backend(graph, example_inputs):
-        return (lambda *inputs: (inputs[0].sum(),)) if graph.is_backward else graph.forward
+        return (lambda *inputs: (inputs[0].sum(),)) if graph.tenon_graph.is_backward else graph.forward
 
     with pytest.raises(tenon.CompileError, match=r"f32\[\] instead of .*\[3\]|float32\[\] instead of float32\[3\]"):
         tenon.compile(lambda x: x.exp(), backend=backend)(torch.ones(3, requires_grad=True)).sum().backward()
     with pytest.raises(tenon.CompileError, match="2 results instead of"):
-        tenon.compile(lambda x: x.exp(), backend=lambda graph, inputs: lambda x: (x, x, x)[: 1 + len(graph.traced.calls)])(torch.ones(3, requires_grad=True))
+        tenon.compile(lambda x: x.exp(), backend=lambda graph, inputs: lambda x: (x, x, x)[: 1 + len(graph.tenon_graph.traced.calls)])(torch.ones(3, requires_grad=True))
 
 
 def test_graphs_run_without_gradients_whatever_the_callable_does():
@@ -426,7 +427,7 @@ def test_backends_of_torch_compile_train():
 
     net, twin = mlp(), mlp()
     data, target = data_for(net)
-    compiled = tenon.compile(net, backend=lambda graph, inputs: lookup_backend("aot_eager")(graph.to_fx(), inputs), fullgraph=True)
+    compiled = tenon.compile(net, backend=lookup_backend("aot_eager"), fullgraph=True)
     torch.testing.assert_close(train(compiled, net.parameters(), data, target), train(twin, twin.parameters(), data, target))
     assert_same_state(net, twin)
 

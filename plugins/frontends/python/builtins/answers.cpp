@@ -22,6 +22,16 @@ constexpr FunctionRule kCompile = {.reason = "a function is compiled by the prog
 constexpr FunctionRule kCompiledByTorch = {.reason = "a function that torch.compile has compiled is called"};
 constexpr FunctionRule kSeed = {.reason = "torch's generators are seeded"};
 constexpr FunctionRule kGraphBreak = {.reason = "tenon.graph_break() is called"};
+
+/// A break that the program asks torch's compiler for. torch's own (around the steps of its optimizers) are for that compiler alone.
+std::optional<Ref> break_for_torch(Evaluator& evaluator, Arguments) {
+  Ref module = Ref::borrow(PyDict_GetItemString(evaluator.frames().back()->globals.get(), "__name__"));
+  const char* name = module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : nullptr;
+  if (name == nullptr || !std::string_view(name).starts_with("torch.")) throw GraphBreak("torch._dynamo.graph_break() is called");
+  return Ref::borrow(Py_None);
+}
+constexpr FunctionRule kGraphBreakOfTorch = {.handler = break_for_torch};
+
 constexpr FunctionRule kIsCompiling = {.answers_is_compiling = true};
 constexpr FunctionRule kCond = {.handler = call_cond};
 constexpr FunctionRule kEnterInference = {.handler = enter_inference_mode};
@@ -189,7 +199,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 64> kNamed = {{
+constexpr std::array<Named, 65> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -240,6 +250,7 @@ constexpr std::array<Named, 64> kNamed = {{
     {"torch._higher_order_ops.associative_scan", "associative_scan", &kControlOperator},
     {"torch.nn.attention.flex_attention", "flex_attention", &kControlOperator},
     {"torch._ops", "HigherOrderOperator.__call__", &kControlOperator},
+    {"torch._dynamo.decorators", "graph_break", &kGraphBreakOfTorch},
     {"torch._dynamo.mutation_guard", "GenerationTracker.tag", &kNothing},
     {"torch._ops", "_Ops.__getattr__", &kLookUp},
     {"torch._ops", "_OpNamespace.__getattr__", &kLookUp},

@@ -274,8 +274,6 @@ Table make_table() {
   return table;
 }
 
-bool is_imported(const char* module) { return PyDict_GetItemString(PyImport_GetModuleDict(), module) != nullptr; }
-
 bool name_is_one_of(PyObject* name, std::string_view names) {
   const char* chars = PyUnicode_AsUTF8(name);
   const std::string wanted = std::string(" ") + (chars ? chars : "") + " ";

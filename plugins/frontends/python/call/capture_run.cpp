@@ -78,10 +78,11 @@ Captured evaluate_once(const CaptureStart& start, const TorchState& state, const
 
 }  // namespace
 
-Dynamic dynamic_of(const Settings& settings) {
+Dynamic dynamic_of(const Settings& settings, std::optional<bool> otherwise) {
   if (settings.callable) return Dynamic::never;
-  if (!settings.dynamic) return Dynamic::when_varying;
-  return *settings.dynamic ? Dynamic::always : Dynamic::never;
+  const std::optional<bool> dynamic = settings.dynamic ? settings.dynamic : otherwise;
+  if (!dynamic) return Dynamic::when_varying;
+  return *dynamic ? Dynamic::always : Dynamic::never;
 }
 
 namespace {

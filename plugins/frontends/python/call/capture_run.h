@@ -14,7 +14,7 @@ namespace tenon::python {
 std::string name_of_callable(PyObject* callable);
 
 /// Which numbers may vary. A backend written in Python gets the sizes of the call.
-Dynamic dynamic_of(const Settings& settings);
+Dynamic dynamic_of(const Settings& settings, std::optional<bool> otherwise);
 
 /// What a capture may do beside recording.
 struct CaptureWishes {

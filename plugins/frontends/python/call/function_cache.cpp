@@ -16,6 +16,7 @@
 #include "python/library/torch_library.h"
 #include "python/recording/tensor_recorder.h"
 #include "python/session/errors.h"
+#include "python/session/messages.h"
 #include "python/session/session.h"
 
 namespace tenon::python {
@@ -88,6 +89,7 @@ void FunctionCache::clear() {
   said_.clear();
   stepped_.clear();
   plain_functions_.clear();
+  recompiles_ = 0;
   budget_.clear();
   trial_.reset();
   changes_ = 0;
@@ -211,7 +213,7 @@ CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& cha
     if (recursive || continuations_.size() >= kMostContinuations) {
       const std::string many = recursive ? "in a recursion" : fmt::format("at more than {} places", kMostContinuations);
       if (std::exchange(places_limit_told_, true)) return nullptr;
-      log_line(fmt::format("tenon: recompile limit reached for {}: it breaks {}, the last time{}; what follows runs as plain Python", name_, many,
+      tell("compile", fmt::format("tenon: recompile limit reached for {}: it breaks {}, the last time{}; what follows runs as plain Python", name_, many,
                            CapturePoint(chain, slots).describe()));
       return nullptr;
     }
@@ -238,6 +240,8 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
     refuse(why);
     return {};
   }
+  told_ = told_to_torch();
+  if (stays_plain(point)) return {};
   const bool leaves_loops = !settings_.callable && !settings_.fullgraph;
   if (again && leaves_loops && point.is_of_elements()) {
     leave_to_python(point, "a loop breaks at elements that it takes one by one, and does too little in a round to be compiled for the next");
@@ -252,14 +256,14 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
   if (!point.entries().empty()) report_recompile(point, *now, values);
   const bool freeze = still_freezes(point);
   // A function that has come to many variants rather breaks at what makes them.
-  point.numbers.splits = !settings_.fullgraph && !settings_.callable && 2 * point.entries().size() >= settings_.recompile_limit;
+  point.numbers.splits = !settings_.fullgraph && !settings_.callable && 2 * point.entries().size() >= recompile_limit();
   point.numbers.may_break = (chain || point.numbers.splits) && !settings_.fullgraph;
   point.numbers.may_assume = !settings_.callable && point.numbers.branches_assumed;
   const ChainStart start = chain ? chain->start() : ChainStart{};
   std::variant<EntryRef, CaptureBreak> captured;
   {
     Stopwatch watch(observer_, "capture");
-    captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_), point.numbers,
+    captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_, told_.dynamic), point.numbers,
                                {.places = {.host_only = false, .backends = settings_.callable ? nullptr : &settings_.backends}, .freeze = freeze, .leave_loops = leaves_loops, .stepped = leaves_loops ? &stepped_ : nullptr, .plain = leaves_loops ? &plain_functions_ : nullptr});
   }
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
@@ -323,27 +327,36 @@ bool FunctionCache::may_end_here(const CacheEntry& entry) {
 bool FunctionCache::still_freezes(CapturePoint& point) {
   if (!settings_.freeze || settings_.callable) return false;
   point.drop_outlived();
-  if (point.outlived < settings_.recompile_limit) return true;
-  say_once(fmt::format("tenon: recompile limit of {} reached for {}{}: its frozen parameters keep being written; they are inputs from now on", settings_.recompile_limit,
+  if (point.outlived < recompile_limit()) return true;
+  say_once(fmt::format("tenon: recompile limit of {} reached for {}{}: its frozen parameters keep being written; they are inputs from now on", recompile_limit(),
                        name_, point.describe()));
   return false;
 }
 
+/// Whether the program has asked torch's compiler to capture nothing now, or an error is set since it has forbidden to recompile.
+bool FunctionCache::stays_plain(const CapturePoint& point) {
+  if (told_.runs_plainly) return true;
+  if (point.entries().empty()) return false;
+  if (!told_.no_recompiles.empty()) set_error(ErrorClass::error, fmt::format("{}{} would be compiled again, which {} forbids; TENON_LOGS=recompiles says what has changed", name_, point.describe(), told_.no_recompiles));
+  return told_.recompiles_plainly || !told_.no_recompiles.empty();
+}
+
 bool FunctionCache::limit_reached(CapturePoint& point, const TorchState& state, const CallArguments& values) {
   const auto live = std::ranges::count_if(point.entries(), [](const EntryRef& entry) { return !entry->outlived(); });
-  const bool drawn = settings_.has_usual_limit() && point.is_reused();  // the budget sees to these
-  const bool variants = !drawn && static_cast<std::size_t>(live) >= settings_.recompile_limit;
+  const bool drawn = has_usual_limit() && point.is_reused();  // the budget sees to these
+  const bool accumulated = told_.accumulated_limit && !point.entries().empty() && recompiles_ >= *told_.accumulated_limit;
+  const bool variants = accumulated || (!drawn && static_cast<std::size_t>(live) >= recompile_limit());
   const bool given_up = point.failures >= kMostFailures && !settings_.fullgraph;
   if (!variants && !given_up) return false;
   constexpr std::size_t kSure = 3;  // that what has come so far does not come again
-  if (variants && settings_.has_usual_limit() && ++point.past_limit < kSure) {
+  if (variants && has_usual_limit() && ++point.past_limit < kSure) {
     report_wait(point, state, values);
     return true;
   }
   if (!std::exchange(point.limit_reported, true))
-    log_line(variants ? fmt::format("tenon: recompile limit of {} reached for {}{}: further variants run eagerly; the last change: {}; give what goes by it a compiled function of its own, "
+    tell("compile", variants ? fmt::format("tenon: recompile limit of {} reached for {}{}: further variants run eagerly; the last change: {}; give what goes by it a compiled function of its own, "
                                     "or allow more variants with options={{\"recompile_limit\": {}}}; TENON_LOGS=recompiles shows all changes",
-                                    settings_.recompile_limit, name_, point.describe(), change_since(point, state, values), settings_.recompile_limit * 4)
+                                    accumulated ? *told_.accumulated_limit : recompile_limit(), name_, point.describe(), change_since(point, state, values), recompile_limit() * 4)
                       : fmt::format("tenon: recompile limit reached for {}{}: {} captures left nothing to run, it runs eagerly from now on; TENON_LOGS=graph_breaks says why",
                                     name_, point.describe(), point.failures));
   return true;

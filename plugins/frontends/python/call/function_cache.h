@@ -11,6 +11,7 @@
 #include "python/call/capture_point.h"
 #include "python/call/plain_trial.h"
 #include "python/call/recompile_budget.h"
+#include "python/call/told_to_torch.h"
 #include "python/session/settings.h"
 
 namespace tenon::python {
@@ -81,6 +82,9 @@ class FunctionCache {
   EntryRef miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain, bool again);
   EntryRef keep(CapturePoint& point, EntryRef entry, const TorchState& state, const CallArguments& values);
   bool may_end_here(const CacheEntry& entry);
+  bool stays_plain(const CapturePoint& point);
+  std::size_t recompile_limit() const { return has_usual_limit() ? Settings::kUsualLimit : settings_.has_usual_limit() ? *told_.recompile_limit : settings_.recompile_limit; }
+  bool has_usual_limit() const { return settings_.has_usual_limit() && !told_.recompile_limit; }
   bool limit_reached(CapturePoint& point, const TorchState& state, const CallArguments& values);
   void leave_loop(const LiveChain& chain);
   bool leaves_function(const CapturePoint& point, std::string_view why);
@@ -94,7 +98,8 @@ class FunctionCache {
   void report_wait(CapturePoint& point, const TorchState& state, const CallArguments& values);
   void report_break(const CaptureBreak& why, const char* consequence);
   void report_capture(CacheEntry& entry);
-  void say_once(const std::string& message);
+  void say_once(const std::string& message);    // unasked, by logging
+  void log_line_once(const std::string& line);  // of a log that is on
 
   Ref callable_;
   Settings settings_;
@@ -109,6 +114,8 @@ class FunctionCache {
   std::unordered_set<std::string> said_;  // messages that were logged
   bool places_limit_told_ = false;
   CaptureObserver* observer_ = nullptr;
+  ToldToTorch told_;  // as read for the latest capture
+  std::size_t recompiles_ = 0;
 };
 
 /// Runs the renderer of the package over a graph; empty with an exception set when it fails.

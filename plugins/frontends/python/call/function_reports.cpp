@@ -6,12 +6,17 @@
 #include "python/graph/gradient_report.h"
 #include "python/graph/traced_graph.h"
 #include "python/recording/tensor_recorder.h"
+#include "python/session/messages.h"
 #include "python/session/session.h"
 
 namespace tenon::python {
 
 void FunctionCache::say_once(const std::string& message) {
-  if (said_.insert(message).second) log_line(message);
+  if (said_.insert(message).second) tell("compile", message);
+}
+
+void FunctionCache::log_line_once(const std::string& line) {
+  if (said_.insert(line).second) log_line(line);
 }
 
 void FunctionCache::report_refusal(RunStatus status) const {
@@ -22,7 +27,7 @@ void FunctionCache::report_refusal(RunStatus status) const {
 }
 
 void FunctionCache::report_break(const CaptureBreak& why, const char* consequence) {
-  if (logs().graph_breaks) say_once(fmt::format("tenon: graph break: {}\n  {}", break_message(why, name_), consequence));
+  if (logs().graph_breaks) log_line_once(fmt::format("tenon: graph break: {}\n  {}", break_message(why, name_), consequence));
   else if (why.hint == kGradHint) say_once(fmt::format("tenon: {} runs as plain Python where gradients are needed; under torch.no_grad() it runs compiled", name_));
 }
 
@@ -49,6 +54,7 @@ std::string FunctionCache::change_since(const CapturePoint& point, const TorchSt
 
 void FunctionCache::report_recompile(CapturePoint& point, const TorchState& state, const CallArguments& values) {
   ++counters().recompiles;
+  ++recompiles_;
   ++changes_;
   const std::optional<GuardFailure> change = failure_since(point, state, values);
   if (change) point.numbers.note_change(change->source);

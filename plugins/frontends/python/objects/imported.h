@@ -14,6 +14,9 @@ inline PyObject* imported(const char* name) {
   return module != nullptr || PyErr_Occurred() ? module : PyImport_ImportModule(name);
 }
 
+/// Whether the program has imported a module.
+inline bool is_imported(const char* name) { return PyDict_GetItemString(PyImport_GetModuleDict(), name) != nullptr; }
+
 /// getattr for captures, which ask over and over: a fresh string each time would push others out of CPython's cache of what types find. A new
 /// reference; null with an exception set.
 inline PyObject* interned_attribute(PyObject* object, const char* name) {

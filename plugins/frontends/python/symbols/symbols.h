@@ -40,6 +40,8 @@ class Symbols final : public ops::SizeQuestions {
   /// The number as the graph must see it: a constant (which the caller guards), or an expression over symbols (guarded here).
   /// `from_the_start`: a symbol also without having varied, under Dynamic::always.
   ir::Dim number(NumberSource source, std::int64_t value, bool from_the_start);
+  /// Takes note that the program says of a number, by the words of its source, that it varies.
+  void expect_to_vary(const std::string& name, std::int64_t value) { history_.vary(name, value); }
   /// Whether a number varies and may be something else than a constant. `bits`: its value, for comparison.
   bool varies(const std::string& name, std::int64_t bits, bool from_the_start);
   /// Makes a number a constant, in a capture to come.

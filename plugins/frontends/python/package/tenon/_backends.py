@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tenon import _tenon
-from tenon._errors import ConfigError
+from tenon._errors import ConfigError, did_you_mean
 
 _registered: dict[str, Callable] = {}
 
@@ -42,14 +42,25 @@ def plugins() -> list[dict[str, Any]]:
     return listed
 
 
-def resolve(backend: str | list[str] | tuple[str, ...] | Callable | None) -> tuple[tuple[str, ...] | None, Callable | None, str]:
-    """Splits what the user gave into (plugin names, Python callable, name for messages); one of the first two is None."""
+def resolve(backend: str | list[str] | tuple[str, ...] | Callable | None, torch_options: dict[str, Any] | None = None) -> tuple[tuple[str, ...] | None, Callable | None, str]:
+    """Splits what the user gave into (plugin names, Python callable, name for messages); one of the first two is None.
+
+    A name that no plugin and no registered function has is looked up in torch's registry; `torch_options` are for what is found there.
+    """
     if backend is None:
         return None, None, ""
     if isinstance(backend, str):
         if backend in _registered:
             return None, _registered[backend], backend
-        return (backend,), None, backend
+        ours = [plugin["name"] for plugin in plugins() if plugin["kind"] in ("backend", "frontend")]
+        if backend in ours or "torch" not in sys.modules:
+            return (backend,), None, backend  # a name that is nobody's is refused where a session looks for it
+        from tenon import _torch_backends
+
+        if found := _torch_backends.backend_named(backend, torch_options or {}):
+            return None, found, backend
+        known = [*backends(), *_torch_backends.names()]
+        raise ConfigError(f"unknown backend {backend!r}; known: {', '.join(known)}{did_you_mean(backend, known)}")
     if isinstance(backend, (list, tuple)):
         if not backend or not all(isinstance(name, str) for name in backend):
             raise ConfigError(f"a list of backends must hold names, got {backend!r}")

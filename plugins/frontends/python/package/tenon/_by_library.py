@@ -1,19 +1,17 @@
 """Graphs of both libraries for backends that take only torch's calls."""
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from tenon import _render, _traced
+from tenon._messages import tell
 
 if TYPE_CHECKING:
     from tenon._graph import Graph
 
 _told: set[str] = set()
-
-
 _CROSSINGS = {"torch.from_numpy", "torch.Tensor.numpy", "torch.Tensor.__array__", "torch.as_tensor", "torch.asarray", "torch.tensor"}
 
 
@@ -107,7 +105,7 @@ class _Piece:
     def run(self, values: dict[str, Any]) -> None:
         given = [values[name] for name in self._inputs]
         if self._run is None:
-            self._run = self._backend(self._graph, given)
+            self._run = self._backend(self._graph.for_backend(given), given)
         values.update(zip(self._outputs, self._run(*given), strict=True))
 
 
@@ -134,4 +132,4 @@ def tell(name: str, refusal: Exception) -> None:
         return
     _told.add(name)
     reason = str(refusal).partition("\n")[0]
-    print(f"tenon: the backend '{name}' does not take graphs that call NumPy; it gets torch's calls of them: {reason}", file=sys.stderr)
+    tell("fallbacks", f"tenon: the backend '{name}' does not take graphs that call NumPy; it gets torch's calls of them: {reason}")

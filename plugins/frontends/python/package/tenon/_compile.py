@@ -12,8 +12,11 @@ from tenon import _tenon
 from tenon._backends import plugins, resolve
 from tenon._errors import ConfigError, did_you_mean
 from tenon._graph import python_backend
+from tenon._messages import tell_once
+from tenon._torch_backends import is_option_of_inductor
 
-MODES = ("default", "reduce-overhead", "max-autotune")
+# torch.compile's: there are no CUDA graphs here to be without.
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 # Besides these, the name of a backend with a dict of options for it.
 OPTIONS = ("freeze", "recompile_limit", "sizes")
 
@@ -36,10 +39,11 @@ def compile(
     fn_or_module
         What to compile. The result is called like it and gives what it gives. A module stays a module.
     backend
-        A name, a list of names in order of preference, or ``fn(graph: tenon.Graph, example_inputs) -> callable``.
-        None: what the configuration says.
+        A name, a list of names in order of preference, or ``fn(graph, example_inputs) -> callable``: `graph` is a ``torch.fx.GraphModule``
+        whose ``tenon_graph`` is the :class:`Graph`; where only NumPy is called it is that graph itself. A name that neither a plugin nor
+        :func:`register_backend` has is one of torch.compile's (``"inductor"``, ``"aot_eager"``). None: what the configuration says.
     mode
-        ``"default"``, ``"reduce-overhead"`` or ``"max-autotune"``: convolutions may then err by up to 20 times as much as eager's (about
+        ``"default"``, ``"reduce-overhead"``, or ``"max-autotune"`` (also ``"max-autotune-no-cudagraphs"``): convolutions may then err by up to 20 times as much as eager's (about
         1e-5 of the largest result) where that makes them faster.
     fullgraph
         Raise :class:`GraphBreakError` where the program cannot be captured as one graph, instead of running that call eagerly.
@@ -117,11 +121,13 @@ def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
         raise ConfigError(f"mode {mode!r} is none of {', '.join(map(repr, MODES))}{did_you_mean(mode, MODES)}")
     if dynamic not in (None, True, False):
         raise ConfigError(f"dynamic must be True, False or None, got {dynamic!r}")
-    rest = _checked_options(options)
+    rest, of_torch = _checked_options(options)
     limit, freeze = rest.pop("recompile_limit", None), rest.pop("freeze", False)
-    names, function, label = resolve(backend)
+    names, function, label = resolve(backend, of_torch)
+    if of_torch and label != "inductor":
+        tell_once("compile", f"options of torch._inductor say nothing to Tenon's backends and are passed over: {', '.join(of_torch)}")
     try:
-        text = json.dumps({**({"mode": mode} if mode else {}), **rest})
+        text = json.dumps({**({"mode": mode.removesuffix("-no-cudagraphs")} if mode else {}), **rest})
     except TypeError as error:
         raise ConfigError(f"options must hold JSON values: {error}") from None
     return {
@@ -136,22 +142,23 @@ def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
     }
 
 
-def _checked_options(options: dict[str, Any] | None) -> dict[str, Any]:
-    """The options of a compile, each under a name that somebody reads."""
+def _checked_options(options: dict[str, Any] | None) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The options of a compile, each under a name that somebody reads, and apart from them those that torch's own compiler reads."""
     if options is None:
-        return {}
+        return {}, {}
     if not isinstance(options, dict):
         raise ConfigError(f"options must be a dict, got {type(options).__name__}")
     allowed = [*OPTIONS, *(plugin["name"] for plugin in plugins() if plugin["kind"] == "backend")]
+    of_torch = {name: value for name, value in options.items() if name not in allowed and is_option_of_inductor(name)}
     for name in options:
-        if name not in allowed:
+        if name not in allowed and name not in of_torch:
             raise ConfigError(f"option {name!r} is none of {', '.join(map(repr, allowed))}{did_you_mean(name, allowed)}")
     if not isinstance(options.get("freeze", False), bool):
         raise ConfigError(f"options['freeze'] must be True or False, got {options['freeze']!r}")
     limit = options.get("recompile_limit", 1)
     if type(limit) is not int or limit < 1:
         raise ConfigError(f"options['recompile_limit'] must be a positive int, got {limit!r}")
-    return dict(options)
+    return {name: value for name, value in options.items() if name not in of_torch}, of_torch
 
 
 def compiled_function(fn: Callable, settings: dict[str, Any]) -> Callable:

@@ -119,10 +119,10 @@ def _groups(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield from _groups(branch)
 
 
-def explain(fn: Callable, **options: Any) -> Callable[..., Explanation]:
-    """Gives a function that takes the arguments of `fn`, captures and runs it once, and reports.
+def explain(fn: Callable, *args: Any, **options: Any) -> Any:
+    """Gives a function that takes the arguments of `fn`, captures and runs it once, and reports; with arguments of `fn` at hand, the report.
 
-    `options` are those of ``compile``; what is not given is as `fn` was compiled with, where it is a compiled function or module.
+    ``explain(fn)(x, scale=2)`` and ``explain(fn, x)`` give an :class:`Explanation`. `options` are those of ``compile``; what is not given is as `fn` was compiled with, where it is a compiled function or module.
     """
     known = ("backend", "mode", "dynamic", "options")
     if unknown := [name for name in options if name not in known]:
@@ -136,4 +136,4 @@ def explain(fn: Callable, **options: Any) -> Callable[..., Explanation]:
         graphs = [Graph(traced) for traced in found["graphs"]]
         return Explanation(graphs, breaks, list(found["guards"]), dict(found["compile_times"]), list(found["plans"]), found["result"], [Backward(*b) for b in found["backwards"]])
 
-    return report
+    return report(*args) if args else report

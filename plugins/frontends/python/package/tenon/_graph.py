@@ -1,13 +1,15 @@
 """The graph as captured, before any pass: what a backend written in Python gets."""
 from __future__ import annotations
 
-import operator
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tenon import _by_library, _render, _traced
+from tenon._messages import tell_once
+from tenon._told_to_torch import suppresses_errors
 
 if TYPE_CHECKING:
     import torch
@@ -75,34 +77,35 @@ class Graph:
     def run_call(self, call: tuple, values: dict[str, Any]) -> None:
         """Makes one of the traced calls, and names what it gives."""
         results, target, args, kwargs, *_ = call
-        _bind(results, _call(target, _replace(args, values), _replace(kwargs, values)), values)
+        _bind(results, _call(target, replaced(args, values), replaced(kwargs, values)), values)
 
     def leaving(self, values: dict[str, Any]) -> tuple:
         """What a run gives in the end."""
-        return tuple(_replace(_render.leaving_values(self._traced), values))
+        return tuple(replaced(_render.leaving_values(self._traced), values))
 
     def to_fx(self) -> torch.fx.GraphModule:
-        """The graph as a ``torch.fx.GraphModule``, for backends written for ``torch.compile``.
+        """The graph as a ``torch.fx.GraphModule`` of its own; what a backend gets becomes one by itself when it is touched.
 
         Calls of NumPy stay what they are. A backend that fails on them gets torch's calls alone, in as many graphs as that takes.
         """
-        import torch
+        from tenon._fx import module_of
 
         self._asked_as_fx = True
-        graph = torch.fx.Graph()
-        values: dict[str, Any] = {name: graph.placeholder(_render.identifier(name)) for name, *_ in self._traced.inputs}
-        for copy, name, function in self._traced.copies:
-            values[copy.name] = graph.call_function(function, (values[name],))
-        root = torch.nn.Module()
-        for results, target, args, kwargs, *_ in self._traced.calls:
-            if any(isinstance(argument, _traced.TracedGraph) for argument in args):
-                node = _fx_branches(graph, root, args, values)
-            else:
-                given, named = _fx_constants(graph, root, (tuple(_replace(args, values)), _replace(kwargs, values)))
-                node = _fx_call(graph, target, given, named)
-            _bind_fx(graph, results, node, values)
-        graph.output(tuple(_replace(_render.leaving_values(self._traced), values)))
-        return torch.fx.GraphModule(root, graph)
+        return module_of(self)
+
+    @property
+    def tenon_graph(self) -> Graph:
+        """This graph: what a backend gets has it by that name, whatever it is."""
+        return self
+
+    def for_backend(self, example_inputs: list) -> Graph | torch.fx.GraphModule:
+        """What a backend gets: an FX module where the graph is of torch, else itself."""
+        torch = sys.modules.get("torch")
+        if torch is None or not (any(isinstance(one, torch.Tensor) for one in example_inputs) or any(name.startswith("torch.") for name in self._traced.op_names)):
+            return self
+        from tenon._captured_module import CapturedModule
+
+        return CapturedModule(self)
 
     def __repr__(self) -> str:
         return f"<tenon.Graph {self.name}: {len(self._traced.calls)} calls>"
@@ -116,8 +119,11 @@ def python_backend(backend: Callable, traced: _traced.TracedGraph, example_input
     """Asks a backend that is a Python function for the callable that runs the graph."""
     graph = Graph(traced)
     try:
-        return backend(graph, example_inputs)
+        return backend(graph.for_backend(example_inputs), example_inputs)
     except Exception as refusal:
+        if suppresses_errors():
+            tell_once("fallbacks", f"a backend failed on {graph.name}, which runs call by call, as torch._dynamo.config.suppress_errors asks: {refusal!r}")
+            return graph.forward
         if not (graph._asked_as_fx and _by_library.holds_numpy(traced)):
             raise
         _by_library.tell(getattr(backend, "__name__", type(backend).__name__), refusal)
@@ -131,7 +137,7 @@ def _call(target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
     return target(*args, **kwargs)
 
 
-def _replace(structure: Any, values: dict[str, Any]) -> Any:
+def replaced(structure: Any, values: dict[str, Any]) -> Any:
     """The same nested structure with each reference replaced by its value."""
     if isinstance(structure, _traced.ValueRef):
         return values[structure.name]
@@ -140,11 +146,11 @@ def _replace(structure: Any, values: dict[str, Any]) -> Any:
     if isinstance(structure, _traced.TracedGraph):  # a branch
         return Graph(structure).forward
     if isinstance(structure, dict):
-        return {key: _replace(value, values) for key, value in structure.items()}
+        return {key: replaced(value, values) for key, value in structure.items()}
     if isinstance(structure, slice):
-        return slice(_replace(structure.start, values), _replace(structure.stop, values), _replace(structure.step, values))
+        return slice(replaced(structure.start, values), replaced(structure.stop, values), replaced(structure.step, values))
     if type(structure) in (list, tuple):
-        return type(structure)(_replace(item, values) for item in structure)
+        return type(structure)(replaced(item, values) for item in structure)
     return structure
 
 
@@ -155,53 +161,3 @@ def _bind(results: Any, given: Any, values: dict[str, Any]) -> None:
     elif isinstance(results, (list, tuple)):
         for one, value in zip(results, given, strict=True):
             _bind(one, value, values)
-
-
-def _bind_fx(graph: torch.fx.Graph, results: Any, node: Any, values: dict[str, Any]) -> None:
-    """Names what a call node gives; parts of a tuple become ``getitem`` nodes."""
-    if isinstance(results, _traced.ValueRef):
-        values[results.name] = node
-    elif isinstance(results, (list, tuple)):
-        for index, one in enumerate(results):
-            _bind_fx(graph, one, graph.call_function(operator.getitem, (node, index)), values)
-
-
-def _fx_constants(graph: torch.fx.Graph, root: torch.nn.Module, structure: Any) -> Any:
-    """The same nested structure with tensors and arrays as attributes of the module, which fx's code can name."""
-    import torch
-
-    def named(value: Any) -> Any:
-        if not isinstance(value, (torch.Tensor, np.ndarray)):
-            return value
-        name = f"constant_{sum(node.op == 'get_attr' for node in graph.nodes)}"
-        setattr(root, name, value)
-        return graph.get_attr(name)
-
-    return torch.fx.node.map_aggregate(structure, named)
-
-
-def _fx_branches(graph: torch.fx.Graph, root: torch.nn.Module, args: tuple, values: dict[str, Any]) -> torch.fx.Node:
-    """``tenon.cond`` as torch's own control op: the branches become submodules."""
-    import torch
-
-    given = []
-    for argument in args:
-        if isinstance(argument, _traced.TracedGraph):
-            name = f"branch_{len(list(root.children()))}"
-            root.add_module(name, Graph(argument).to_fx())
-            given.append(graph.get_attr(name))
-        else:
-            given.append(_replace(argument, values))
-    return graph.call_function(torch.ops.higher_order.cond, tuple(given))
-
-
-def _fx_call(graph: torch.fx.Graph, target: Callable, args: tuple, kwargs: dict[str, Any]) -> torch.fx.Node:
-    """A call node; attributes and special methods become what fx can write down: ``getattr`` and operators."""
-    name = getattr(target, "__name__", "")
-    if name == "__get__" and hasattr(target, "__self__"):
-        return graph.call_function(getattr, (args[0], target.__self__.__name__))
-    if name.startswith("__r") and hasattr(operator, f"__{name[3:]}") and len(args) == 2:
-        return graph.call_function(getattr(operator, f"__{name[3:]}"), (args[1], args[0]))
-    if name.startswith("__") and name.endswith("__") and hasattr(operator, name):
-        target = getattr(operator, name.strip("_"), getattr(operator, name))
-    return graph.call_function(target, args, kwargs)

@@ -42,6 +42,11 @@ def _class_for(module_class: type) -> type:
     def shallow_copy(self) -> torch.nn.Module:
         return optimized_module(copy.copy(self._tenon_module), self._tenon_settings)
 
+    def load(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        for name in [name for name in state_dict if name.startswith(f"{prefix}_orig_mod.")]:  # as torch.compile's modules save it
+            state_dict[prefix + name.removeprefix(f"{prefix}_orig_mod.")] = state_dict.pop(name)
+        super(compiled_class, self)._load_from_state_dict(state_dict, prefix, *rest)
+
     members = {
         "__slots__": ("_tenon_module", "_tenon_settings", "_tenon_call"),
         "__module__": module_class.__module__,
@@ -51,5 +56,8 @@ def _class_for(module_class: type) -> type:
         "__copy__": shallow_copy,
         "__deepcopy__": deep_copy,
         "__wrapped__": property(lambda self: self._tenon_module),
+        "_orig_mod": property(lambda self: self._tenon_module),
+        "_load_from_state_dict": load,
     }
-    return type(module_class)(f"Compiled{module_class.__name__}", (module_class,), members)
+    compiled_class = type(module_class)(f"Compiled{module_class.__name__}", (module_class,), members)
+    return compiled_class

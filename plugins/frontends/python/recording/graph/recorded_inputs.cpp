@@ -7,6 +7,7 @@
 
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
+#include "python/objects/imported.h"
 #include "python/recording/graph/varying_input.h"
 
 namespace tenon::python {
@@ -23,6 +24,11 @@ std::string graph_name(std::string_view source) {
   while (!name.empty() && (name.back() == '_' || name.back() == '.')) name.pop_back();
   if (name.empty() || std::isdigit(static_cast<unsigned char>(name.front())) || name.front() == '.') name = "input_" + name;
   return name;
+}
+
+/// Whether a tensor may carry marks of torch's own compiler.
+bool is_marked(const TensorSpec& spec, const TorchLibrary* torch) {
+  return torch && spec.kind == TensorKind::torch && is_imported("torch._dynamo");
 }
 
 }  // namespace
@@ -46,7 +52,7 @@ Ref RecordedInputs::add(PyObject* real, SourceId source, GuardSet& guards) {
   const std::string name = words_of(source, guards);
   const TorchLibrary* torch = known_torch_library();
   const bool parameter = torch && reinterpret_cast<PyObject*>(spec.type) == torch->parameter.get();
-  const ir::Type type = type_of_input(spec, name, source, symbols_, guards.sources().from_argument(source) && !parameter);
+  const ir::Type type = type_of_input(spec, name, source, symbols_, guards.sources().from_argument(source) && !parameter, is_marked(spec, torch) ? size_marks(real) : SizeMarks());
   StandIn stand_in = stand_in_of(spec, add_to_graph(type, name));
   stand_in.writeable = spec.writeable;
   stand_in.requires_grad = spec.requires_grad;

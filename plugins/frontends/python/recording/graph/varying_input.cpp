@@ -45,24 +45,50 @@ std::vector<std::size_t> outermost_first(std::vector<std::size_t> dims, std::spa
   return dims;
 }
 
-ir::Shape extents_of(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start) {
+ir::Shape extents_of(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start, const SizeMarks& marks) {
   ir::Shape shape;
   for (std::uint32_t d = 0; d < spec.shape.size(); ++d) {
-    shape.push_back(symbols.number({NumberSource::Kind::extent, source, d, name + ".shape[" + std::to_string(d) + "]"}, spec.shape[d], from_the_start));
+    const std::string words = name + ".shape[" + std::to_string(d) + "]";
+    if (marks.varying >> d & 1) symbols.expect_to_vary(words, spec.shape[d]);
+    if (marks.constant >> d & 1) shape.emplace_back(spec.shape[d]);
+    else shape.push_back(symbols.number({NumberSource::Kind::extent, source, d, words}, spec.shape[d], from_the_start));
     if (!shape.back().is_constant()) spec.free_extents |= 1u << d;
   }
   return shape;
 }
 
+/// The dimensions in a set of ints that torch keeps as an attribute of a tensor.
+std::uint32_t dimensions_in(PyObject* tensor, const char* attribute) {
+  const Ref name = Ref::steal(PyUnicode_InternFromString(attribute));
+  const Ref marked = name ? Ref::steal(PyObject_GenericGetAttr(tensor, name.get())) : Ref();
+  const Ref iterator = marked ? Ref::steal(PyObject_GetIter(marked.get())) : Ref();
+  std::uint32_t dimensions = 0;
+  for (std::size_t taken = 0; iterator && taken < kMostDimensions; ++taken) {
+    const Ref dimension = Ref::steal(PyIter_Next(iterator.get()));
+    const long value = dimension ? PyLong_AsLong(dimension.get()) : -1;
+    if (!dimension || value < 0 || value >= static_cast<long>(kMostDimensions)) break;
+    dimensions |= 1u << value;
+  }
+  PyErr_Clear();
+  return dimensions;
+}
+
 }  // namespace
 
-ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start) {
+SizeMarks size_marks(PyObject* tensor) {
+  SizeMarks marks;
+  marks.varying = dimensions_in(tensor, "_dynamo_dynamic_indices") | dimensions_in(tensor, "_dynamo_weak_dynamic_indices");
+  marks.constant = dimensions_in(tensor, "_dynamo_static_indices") & ~marks.varying;
+  return marks;
+}
+
+ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start, const SizeMarks& marks) {
   ir::Type type = ir::Type::tensor(spec.dtype, ir::Shape(spec.shape.begin(), spec.shape.end()), spec.device);
   const bool row_major = is_row_major(spec.shape, spec.strides);
   if (!row_major) type.strides = ir::Shape(spec.strides.begin(), spec.strides.end());
   if (spec.is_parameter()) return type;  // another module's: a variant of its own
   if (!symbols.dynamic() || spec.kind == TensorKind::scalar || spec.shape.size() > kMostDimensions) return type;
-  type.shape = extents_of(spec, name, source, symbols, from_the_start);
+  type.shape = extents_of(spec, name, source, symbols, from_the_start, marks);
   const std::vector<std::uint32_t> products = products_of(spec);
   ir::Shape strides;
   for (std::uint32_t d = 0; d < spec.shape.size(); ++d) {

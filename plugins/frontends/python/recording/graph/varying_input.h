@@ -8,10 +8,17 @@
 
 namespace tenon::python {
 
+/// Dimensions of which the program has said whether they vary (torch._dynamo.mark_dynamic, mark_static), as bits.
+struct SizeMarks {
+  std::uint32_t varying = 0, constant = 0;
+};
+/// What a tensor is marked with. Only asked where the program has imported torch._dynamo.
+SizeMarks size_marks(PyObject* tensor);
+
 /// The type of an input in the graph. Extents and strides that vary become symbols, and are marked in `spec`. A stride that is the product
 /// of the extents further in stays that product; another one that varies is a symbol of its own, except in row-major order, which is a
 /// variant by itself. `from_the_start`: see Symbols::number.
-ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start);
+ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId source, Symbols& symbols, bool from_the_start, const SizeMarks& marks = {});
 
 /// Guards in which order a tensor lies, as far as numbers that vary decide it: how the library lays out what it makes of a tensor hangs on that.
 /// `known`: the strides of this call.

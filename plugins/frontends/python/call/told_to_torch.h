@@ -1,0 +1,23 @@
+// What the program has told torch's own compiler (torch._dynamo.config, torch.compiler.set_stance), which holds for captures here too.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+namespace tenon::python {
+
+struct ToldToTorch {
+  std::optional<bool> dynamic;
+  std::optional<std::size_t> recompile_limit;    // variants at a place
+  std::optional<std::size_t> accumulated_limit;  // recompiles of a function, at all places of it
+  bool runs_plainly = false;                     // captures nothing
+  bool recompiles_plainly = false;               // captures nothing where something was captured before
+  std::string no_recompiles;                     // who says that a recompile is an error; empty where nobody does
+};
+
+/// Reads it by the package's `tenon._told_to_torch`, where the program has imported torch._dynamo; else nothing is told. Asked when something is to be
+/// captured, never by a call that finds its code. A failure to read counts as nothing told.
+ToldToTorch told_to_torch();
+
+}  // namespace tenon::python

@@ -1,0 +1,47 @@
+"""What a backend written for torch.compile gets: a ``torch.fx.GraphModule``, which costs nothing until it is looked into."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from tenon._graph import Graph
+
+
+class CapturedModule(torch.fx.GraphModule):
+    """A captured graph before it is looked into. At the first touch of anything but ``tenon_graph`` it becomes the module of FX that it stands for.
+
+    ``tenon_graph`` is the graph as Tenon has it, before and after.
+    """
+
+    tenon_graph: Graph
+
+    def __new__(cls, graph: Graph) -> CapturedModule:
+        return object.__new__(cls)  # FX makes a class for each module: it comes with the graph
+
+    def __init__(self, graph: Graph) -> None:
+        object.__setattr__(self, "tenon_graph", graph)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("tenon_graph", "__class__"):
+            return object.__getattribute__(self, name)
+        return getattr(_become_fx(self), name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(_become_fx(self), name, value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(_become_fx(self), name)
+
+
+def _become_fx(module: CapturedModule) -> torch.fx.GraphModule:
+    """Turns the object into a module of FX, with the class that FX has made for it."""
+    graph = object.__getattribute__(module, "tenon_graph")
+    made = graph.to_fx()
+    type(made).tenon_graph = graph  # in the class: copies and pickles of the module are FX's own
+    object.__setattr__(module, "__class__", type(made))
+    vars(module).clear()
+    vars(module).update(vars(made))
+    module.graph.owning_module = module
+    return module
