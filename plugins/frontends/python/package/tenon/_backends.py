@@ -12,7 +12,7 @@ from tenon._errors import ConfigError, did_you_mean
 _registered: dict[str, Callable] = {}
 
 
-def register_backend(name: str, fn: Callable) -> None:
+def register_backend(name: str, fn: Callable[[Any, list[Any]], Callable[..., Any]]) -> None:
     """Makes ``fn(graph, example_inputs) -> callable`` available as ``backend=name``.
 
     Raises

@@ -5,8 +5,8 @@ import functools
 import json
 import sys
 import types
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 from tenon import _tenon
 from tenon._backends import plugins, resolve
@@ -15,16 +15,71 @@ from tenon._graph import python_backend
 from tenon._messages import tell_once
 from tenon._torch_backends import is_option_of_inductor
 
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
 # torch.compile's: there are no CUDA graphs here to be without.
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 # Besides these, the name of a backend with a dict of options for it.
 OPTIONS = ("freeze", "recompile_limit", "sizes")
 
 
+M = TypeVar("M", bound="torch.nn.Module | np.ufunc")  # of a callable with overloads, like a ufunc, a ParamSpec would keep the first alone
+P = ParamSpec("P")
+R = TypeVar("R")
+Backend = str | Sequence[str] | Callable[[Any, list[Any]], Callable[..., Any]]
+
+
+class Decorator(Protocol):
+    """``compile`` with its arguments given: a module keeps its class, anything else its signature."""
+
+    @overload
+    def __call__(self, fn_or_module: M, /) -> M: ...
+    @overload
+    def __call__(self, fn_or_module: Callable[P, R], /) -> Callable[P, R]: ...
+
+
+@overload
+def compile(
+    fn_or_module: M,
+    *,
+    backend: Backend | None = None,
+    mode: str | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+    in_place: bool = False,
+) -> M: ...
+@overload
+def compile(
+    fn_or_module: Callable[P, R],
+    *,
+    backend: Backend | None = None,
+    mode: str | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+    in_place: bool = False,
+) -> Callable[P, R]: ...
+@overload
+def compile(
+    fn_or_module: None = None,
+    *,
+    backend: Backend | None = None,
+    mode: str | None = None,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+    in_place: bool = False,
+) -> Decorator: ...
 def compile(
     fn_or_module: Any = None,
     *,
-    backend: str | list[str] | Callable | None = None,
+    backend: Backend | None = None,
     mode: str | None = None,
     fullgraph: bool = False,
     dynamic: bool | None = None,

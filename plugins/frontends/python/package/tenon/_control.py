@@ -5,20 +5,25 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from tenon._errors import ConfigError
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 
-def disable(fn: F | None = None) -> F:
+@overload
+def disable(fn: F) -> F: ...
+@overload
+def disable(fn: None = None) -> Callable[[F], F]: ...
+def disable(fn: Any = None) -> Any:
     """Gives a function that always runs as plain Python, also where compiled code calls it; a decorator, bare or as ``disable()``.
 
     A module is marked itself, and given back: its ``forward`` then always runs as plain Python.
     """
     if fn is None:
-        return disable  # type: ignore[return-value]
+        return disable
     if isinstance(fn, type) or not callable(fn):
         raise ConfigError(f"tenon.disable takes a function, a method or a module, got {fn!r}")
     torch = sys.modules.get("torch")
@@ -31,7 +36,7 @@ def disable(fn: F | None = None) -> F:
         return fn(*args, **kwargs)
 
     uncompiled._tenon_disabled = True  # type: ignore[attr-defined]  # the evaluator looks for it
-    return uncompiled  # type: ignore[return-value]
+    return uncompiled
 
 
 def allow_in_graph(fn: F) -> F:
@@ -55,7 +60,7 @@ def is_compiling() -> bool:
     return False
 
 
-def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: Sequence[Any] = ()) -> Any:
+def cond(pred: Any, true_fn: Callable[..., R], false_fn: Callable[..., R], operands: Sequence[Any] = ()) -> R:
     """Calls ``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``; where `pred` is a tensor the graph keeps both.
 
     Parameters

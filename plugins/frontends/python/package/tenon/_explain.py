@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ParamSpec, overload
 
 from tenon import _tenon
-from tenon._compile import settings_like, uncompiled
+from tenon._compile import Backend, settings_like, uncompiled
 from tenon._graph import Graph
 
 
@@ -119,7 +119,30 @@ def _groups(steps: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             yield from _groups(branch)
 
 
-def explain(fn: Callable, *args: Any, **options: Any) -> Any:
+P = ParamSpec("P")
+
+
+@overload
+def explain(
+    fn: Callable[P, object],
+    *,
+    backend: Backend | None = None,
+    mode: str | None = None,
+    dynamic: bool | None = None,
+    options: dict[str, Any] | None = None,
+) -> Callable[P, Explanation]: ...
+@overload
+def explain(
+    fn: Callable[..., object],
+    first: Any,
+    /,
+    *args: Any,
+    backend: Backend | None = None,
+    mode: str | None = None,
+    dynamic: bool | None = None,
+    options: dict[str, Any] | None = None,
+) -> Explanation: ...
+def explain(fn: Callable[..., object], *args: Any, **options: Any) -> Any:
     """Gives a function that takes the arguments of `fn`, captures and runs it once, and reports; with arguments of `fn` at hand, the report.
 
     ``explain(fn)(x, scale=2)`` and ``explain(fn, x)`` give an :class:`Explanation`. `options` are those of ``compile``; what is not given is as `fn` was compiled with, where it is a compiled function or module.

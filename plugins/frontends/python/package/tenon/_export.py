@@ -84,7 +84,7 @@ class ExportedProgram:
         inputs = ", ".join(f"{name}: {type_text}" for name, type_text in self._graph.inputs)
         return f"<tenon.ExportedProgram {self.name}({inputs}) -> {', '.join(self.output_names)}>"
 
-    def _take(self, args: tuple, kwargs: dict[str, Any]) -> list[Any]:
+    def _take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
         """The graph's inputs from the arguments of a call, checked."""
         signature = self._signature
         inputs: list[Any] = [None] * len(signature["inputs"])
@@ -115,7 +115,7 @@ class ExportedProgram:
         names = self._signature["parameters"]
         return names[index] if index < len(names) else str(index)
 
-    def _in_exported_form(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    def _in_exported_form(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
         """Positional arguments that were given by name, in their places."""
         names, rest = self._signature["parameters"], dict(kwargs)
         for index in range(len(args), len(self._signature["arguments"])):
@@ -126,8 +126,8 @@ class ExportedProgram:
 
 
 def export(
-    fn: Callable,
-    args: tuple = (),
+    fn: Callable[..., object],
+    args: tuple[Any, ...] = (),
     kwargs: dict[str, Any] | None = None,
     *,
     dynamic_shapes: dict[str, Any] | Sequence[Any] | None = None,
@@ -215,7 +215,7 @@ def load(path: str | os.PathLike[str], *, backend: str | Sequence[str] | None = 
 class _Arguments:
     """The trees of the arguments, and the tensors among them, each once."""
 
-    def __init__(self, args: tuple, kwargs: dict[str, Any], parameters: list[str]) -> None:
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], parameters: list[str]) -> None:
         self.tensors: list[Any] = []
         self.names: list[str] = []
         self.paths: list[str] = []

@@ -57,14 +57,14 @@ class Graph:
         """The graph in Tenon's text form."""
         return self._traced.text()
 
-    def forward(self, *inputs: Any) -> tuple:
+    def forward(self, *inputs: Any) -> tuple[Any, ...]:
         """Runs the calls one after the other, unoptimised. Gives the outputs, then the values of the updates."""
         values = self.named_inputs(inputs)
         for call in self._traced.calls:
             self.run_call(call, values)
         return self.leaving(values)
 
-    def named_inputs(self, inputs: tuple) -> dict[str, Any]:
+    def named_inputs(self, inputs: tuple[Any, ...]) -> dict[str, Any]:
         """The values by name with which a run begins."""
         numbers = _render.numbers_in(self._traced)
         names = [symbol for symbol, _, of_input, _ in numbers if of_input is None] + [name for name, *_ in self._traced.inputs]
@@ -79,7 +79,7 @@ class Graph:
         results, target, args, kwargs, *_ = call
         _bind(results, _call(target, replaced(args, values), replaced(kwargs, values)), values)
 
-    def leaving(self, values: dict[str, Any]) -> tuple:
+    def leaving(self, values: dict[str, Any]) -> tuple[Any, ...]:
         """What a run gives in the end."""
         return tuple(replaced(_render.leaving_values(self._traced), values))
 
@@ -98,7 +98,7 @@ class Graph:
         """This graph: what a backend gets has it by that name, whatever it is."""
         return self
 
-    def for_backend(self, example_inputs: list) -> Graph | torch.fx.GraphModule:
+    def for_backend(self, example_inputs: list[Any]) -> Graph | torch.fx.GraphModule:
         """What a backend gets: an FX module where the graph is of torch, else itself."""
         torch = sys.modules.get("torch")
         if torch is None or not (any(isinstance(one, torch.Tensor) for one in example_inputs) or any(name.startswith("torch.") for name in self._traced.op_names)):
@@ -115,7 +115,7 @@ class Graph:
         return _render.shortened(self.code())
 
 
-def python_backend(backend: Callable, traced: _traced.TracedGraph, example_inputs: list) -> Callable:
+def python_backend(backend: Callable, traced: _traced.TracedGraph, example_inputs: list[Any]) -> Callable:
     """Asks a backend that is a Python function for the callable that runs the graph."""
     graph = Graph(traced)
     try:
