@@ -99,7 +99,7 @@ Adapt antialiased(Filter filter) {
 }  // namespace
 
 std::vector<Alias> antialias_names() {
-  constexpr const char* kSignature = "(input, output_size, align_corners, scale_factors=None)";
+  constexpr const char* kSignature = "(input, output_size=None, align_corners=False, scale_factors=None)";
   return names({"torch._upsample_bilinear2d_aa"}, kSignature, antialiased({1, linear_weight})) +
          names({"torch._upsample_bicubic2d_aa"}, kSignature, antialiased({2, cubic_weight}));
 }

@@ -30,7 +30,8 @@ infer::Types infer_attention(const OpQuery& q) {
   if (q.operand_count() == 4) {
     Shape scores = shape;
     scores.push_back(key[key.size() - 2]);
-    infer::broadcast(q.graph(), scores, q.type(3).shape);  // the mask must fit them
+    const Shape both = infer::broadcast(q.graph(), scores, q.type(3).shape);
+    TENON_USER_CHECK(both == scores, "output with shape {} doesn't match the broadcast shape {}", infer::text(q.graph(), scores), infer::text(q.graph(), both));
   }
   shape.push_back(value.back());
   return infer::one(q, t, std::move(shape));

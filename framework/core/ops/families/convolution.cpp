@@ -217,6 +217,7 @@ LoopBody conv_weight_sum_loop(const OpQuery& q) {
   return body;
 }
 
+using Numbers = std::vector<std::int64_t>;
 /// What each weight of a `conv_sum` was multiplied by, times a gradient of what it gave.
 Op conv_weight_sum_op() {
   Op op;
@@ -228,7 +229,6 @@ Op conv_weight_sum_op() {
   op.grad = written(gradients::conv_weight_sum);
   op.samples = [] {
     std::vector<Sample> all;
-    using Numbers = std::vector<std::int64_t>;
     const auto add = [&](std::string name, DType t, Numbers x, Numbers g, const Numbers& kernel, const Numbers& stride, const Numbers& before, const Numbers& dilation, std::int64_t groups) {
       all.push_back({.name = std::move(name),
                      .operands = {{.dtype = t, .shape = std::move(x), .fill = Fill::unit}, {.dtype = t, .shape = std::move(g), .fill = Fill::unit}},
@@ -266,7 +266,6 @@ Op conv_input_sum_op() {
   op.decompose = gradients::conv_input_sum;
   op.samples = [] {
     std::vector<Sample> all;
-    using Numbers = std::vector<std::int64_t>;
     const auto add = [&](std::string name, DType t, Numbers w, Numbers g, const Numbers& sizes, const Numbers& stride, const Numbers& before, const Numbers& dilation, std::int64_t groups) {
       all.push_back({.name = std::move(name), .operands = {{.dtype = t, .shape = std::move(w), .fill = Fill::unit}, {.dtype = t, .shape = std::move(g), .fill = Fill::unit}}, .tolerance = 8});
       all.back().attributes = {{"before", dims_of(before)}, {"dilation", dims_of(dilation)}, {"groups", Dim(groups)}, {"sizes", dims_of(sizes)}, {"stride", dims_of(stride)}};
@@ -277,6 +276,7 @@ Op conv_input_sum_op() {
     add("strided", DType::f32, {16, 24, 3, 3}, {2, 16, 5, 4}, {9, 8}, {2, 2}, {1, 1}, {1, 1}, 1);
     add("left_over", DType::f32, {3, 2, 3}, {1, 3, 3}, {11}, {3}, {0}, {1}, 1);
     add("no_batch", DType::f32, {3, 2, 3}, {0, 3, 7}, {9}, {1}, {0}, {1}, 1);
+    add("nothing", DType::f32, {3, 2, 3}, {2, 3, 0}, {9}, {2}, {1}, {1}, 1);
     return all;
   };
   return op;

@@ -222,7 +222,7 @@ Op upsample_op() {
   Op op;
   op.name = "upsample";
   op.schema = "(Tensor input, *, int[] output_size, str mode, bool align_corners=False, float? scale0=None, float? scale1=None, float? scale2=None) -> Tensor";
-  const std::string plain = "(input, output_size, scale_factors=None)", aligned = "(input, output_size, align_corners, scale_factors=None)";
+  const std::string plain = "(input, output_size=None, scale_factors=None)", aligned = "(input, output_size=None, align_corners=False, scale_factors=None)";
   for (std::size_t n : {1u, 2u, 3u}) {
     op.aliases = op.aliases + names({fmt::format("torch.upsample_nearest{}d", n)}, plain, upsample_adapt(n, "nearest")) +
                  names({fmt::format("torch._upsample_nearest_exact{}d", n)}, plain, upsample_adapt(n, "nearest_exact"));
