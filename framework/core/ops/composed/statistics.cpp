@@ -302,9 +302,9 @@ std::vector<Alias> statistics_names() {
   return torch_names("cov", "(self, *, correction=1, fweights=None, aweights=None)", cov) + torch_names("corrcoef", "(self)", corrcoef) +
          torch_names("quantile", "(self, q, dim=None, keepdim=False, *, interpolation='linear', out=None)", quantile(false)) +
          torch_names("nanquantile", "(self, q, dim=None, keepdim=False, *, interpolation='linear', out=None)", quantile(true)) +
-         names({"torch.native_layer_norm"}, "(input, normalized_shape, weight, bias, eps)", native_layer_norm) +
-         names({"torch.native_group_norm"}, "(input, weight, bias, N, C, HxW, group, eps)", native_group_norm) +
-         names({"torch.instance_norm"}, "(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled=False)", instance_norm) +
+         names({"torch.native_layer_norm"}, "(input, normalized_shape, weight=None, bias=None, eps)", native_layer_norm) +
+         names({"torch.native_group_norm"}, "(input, weight=None, bias=None, N, C, HxW, group, eps)", native_group_norm) +
+         names({"torch.instance_norm"}, "(input, weight=None, bias=None, running_mean=None, running_var=None, use_input_stats, momentum, eps, cudnn_enabled=False)", instance_norm) +
          torch_names("dist", "(self, other, p=2)", dist) + names({"torch.trapezoid", "torch.trapz"}, "(y, x=None, *, dx=None, dim=-1)", trapezoid(false)) +
          names({"torch.cumulative_trapezoid"}, "(y, x=None, *, dx=None, dim=-1)", trapezoid(true));
 }

@@ -308,10 +308,10 @@ Op batch_norm_op() {
   op.schema =
       "(Tensor input, Tensor running_mean, Tensor running_var, Tensor? weight=None, Tensor? bias=None, *, float eps=1e-05) -> Tensor";
   op.aliases =
-      names({"torch.batch_norm"}, "(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled=False)",
+      names({"torch.batch_norm"}, "(input, weight=None, bias=None, running_mean=None, running_var=None, training, momentum, eps, cudnn_enabled=False)",
             batch_norm_adapt) +
       names({"torch.nn.functional.batch_norm"},
-            "(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)", batch_norm_adapt);
+            "(input, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)", batch_norm_adapt);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 3, 5);
     TENON_USER_CHECK(is_float(q.type(0).dtype) && q.type(0).rank() >= 2, "takes a float tensor of at least 2 dimensions");

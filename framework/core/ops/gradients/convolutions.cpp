@@ -102,8 +102,7 @@ class GradientOfInput {
     for (std::size_t d = 0; d < rank_; ++d) {
       const std::int64_t reach = w_.dilation[d] * (w_.kernel[d] - 1);
       before.push_back(reach - w_.before[d]);
-      const std::int64_t spread = std::max<std::int64_t>(0, (w_.out[d] - 1) * w_.stride[d] + 1);
-      after.push_back(w_.in[d] + reach - before.back() - spread);
+      after.push_back(w_.in[d] + reach - before.back() - ((w_.out[d] - 1) * w_.stride[d] + 1));
     }
     const ValueId spread = places_ == 1 ? gradient_ : g_.one("spread", {gradient_}, {{"stride", dims_of(w_.stride)}});
     return convolved(spread, weight_, before, after, w_.dilation);

@@ -38,7 +38,10 @@ class CapturedModule(torch.fx.GraphModule):
 def _become_fx(module: CapturedModule) -> torch.fx.GraphModule:
     """Turns the object into a module of FX, with the class that FX has made for it."""
     graph = object.__getattribute__(module, "tenon_graph")
-    made = graph.to_fx()
+    try:
+        made = graph.to_fx()
+    except AttributeError as failure:  # Python would ask __getattr__ then, and so come here again
+        raise RuntimeError(f"the graph cannot be written as a module of FX: {failure}") from failure
     type(made).tenon_graph = graph  # in the class: copies and pickles of the module are FX's own
     object.__setattr__(module, "__class__", type(made))
     vars(module).clear()

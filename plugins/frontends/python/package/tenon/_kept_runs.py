@@ -219,6 +219,7 @@ class Keeper:
         self.function = function
         self.wanted = wanted
         self.kept = kept
+        self.__name__ = f"kept_{getattr(function, '__name__', type(function).__name__)}"  # as graphs of FX call it
 
     def __call__(self, *args: Any, **kwargs: Any) -> list[torch.Tensor]:
         results, run = Run.of(self.function, args, kwargs, self.wanted, self.kept)
