@@ -107,7 +107,7 @@ class _Translation:
         strides = None if found["strides"] is None else [int(step) for step in found["strides"].split(",") if step.strip()]
         dtype = _DTYPES[found["dtype"]]
         like = torch.empty(shape, dtype=dtype, device="meta") if strides is None else torch.empty_strided(shape, strides, dtype=dtype, device="meta")
-        node.meta["example_value"] = FakeTensor(self._looks, like, torch.device(device or "cpu"))
+        node.meta["example_value"] = FakeTensor(self._looks, like, _device_of(device))
 
     def _look(self, node: torch.fx.Node) -> None:
         """The same of what a call gives, as torch tells it of such tensors. What hangs on elements, or calls functions of the program, has none."""
@@ -130,6 +130,13 @@ def _is_of_torch(node: torch.fx.Node) -> bool:
 def _names_of_methods() -> dict[Callable, str]:
     """What torch.Tensor calls its methods: some are functions around others, with the names of these."""
     return {getattr(torch.Tensor, name): name for name in sorted(dir(torch.Tensor)) if isinstance(getattr(torch.Tensor, name), (types.FunctionType, types.MethodDescriptorType, types.WrapperDescriptorType))}
+
+
+def _device_of(text: str) -> torch.device:
+    """What torch calls a device of a graph's text, which has DLPack's number of the kind ("device2:0"); the CPU where the text has none."""
+    found = re.fullmatch(r"device(\d+):(\d+)", text)
+    kinds = {"2": "cuda", "10": "cuda", "8": "mps", "12": torch._C._get_privateuse1_backend_name(), "14": "xpu"}
+    return torch.device(f"{kinds[found[1]]}:{found[2]}" if found else text or "cpu")
 
 
 def call_node(graph: torch.fx.Graph, target: Callable, args: tuple, kwargs: dict[str, Any]) -> torch.fx.Node:
