@@ -192,3 +192,17 @@ def test_importing_tenon_imports_no_compiler_of_torch():
     program = "import sys, torch, tenon; before = set(sys.modules); f = tenon.compile(lambda x: x + 1); f(torch.ones(3)); f(torch.ones(4)); " \
               "print([m for m in set(sys.modules) - before if m.startswith(('torch._dynamo', 'torch._inductor'))], 'torch._dynamo' in before)"
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split() == ["[]", "False"]
+
+
+def test_what_a_graph_says_of_itself_is_there_before_and_after_it_is_a_module_of_fx():
+    seen = []
+
+    def backend(graph, inputs):
+        for _ in range(2):
+            seen.append((graph.op_names, graph.tir(), graph.is_backward, len(graph.to_fx().graph.nodes)))
+            assert len(graph.graph.nodes) == seen[-1][3]
+        return graph.forward
+
+    x = torch.randn(4)
+    torch.testing.assert_close(tenon.compile(lambda x: x.sin() + 1, backend=backend)(x), x.sin() + 1)
+    assert seen[0] == seen[1] and len(seen[0][0]) == 2 and not seen[0][2]

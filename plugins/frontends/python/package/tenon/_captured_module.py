@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from tenon._graph import Graph
 
 
+# What a graph of Tenon has and a module of FX has not: it is the graph's on both.
+_OF_GRAPH = ("is_backward", "named_inputs", "op_names", "print_tabular", "tir", "to_fx")
+
+
 class CapturedModule(torch.fx.GraphModule):
     """A captured graph before it is looked into. At the first touch of anything but ``tenon_graph`` it becomes the module of FX that it stands for.
 
@@ -26,6 +30,8 @@ class CapturedModule(torch.fx.GraphModule):
     def __getattribute__(self, name: str) -> Any:
         if name in ("tenon_graph", "__class__"):
             return object.__getattribute__(self, name)
+        if name in _OF_GRAPH:
+            return getattr(object.__getattribute__(self, "tenon_graph"), name)
         return getattr(_become_fx(self), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -43,6 +49,8 @@ def _become_fx(module: CapturedModule) -> torch.fx.GraphModule:
     except AttributeError as failure:  # Python would ask __getattr__ then, and so come here again
         raise RuntimeError(f"the graph cannot be written as a module of FX: {failure}") from failure
     type(made).tenon_graph = graph  # in the class: copies and pickles of the module are FX's own
+    for name in _OF_GRAPH:
+        setattr(type(made), name, property(lambda module, name=name: getattr(module.tenon_graph, name)))
     object.__setattr__(module, "__class__", type(made))
     vars(module).clear()
     vars(module).update(vars(made))
