@@ -14,9 +14,9 @@ _OF_GRAPH = ("is_backward", "named_inputs", "op_names", "print_tabular", "tir", 
 
 
 class CapturedModule(torch.fx.GraphModule):
-    """A captured graph before it is looked into. At the first touch of anything but ``tenon_graph`` it becomes the module of FX that it stands for.
+    """A captured graph before it is looked into. At the first touch of what FX has it becomes the module of FX that it stands for.
 
-    ``tenon_graph`` is the graph as Tenon has it, before and after.
+    ``tenon_graph`` is the graph as Tenon has it, before and after; so is what only that graph has (``to_fx``, ``op_names``).
     """
 
     tenon_graph: Graph
