@@ -103,6 +103,7 @@ TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileR
   environment_->progress = &progress;
   plan_ = Plan::compile(environment_, std::move(passed.graph), 0, std::move(sizes));
   environment_->progress = nullptr;
+  takes_symbols_ = !plan_->symbols().empty();
   plan_->expect_not_negative(std::move(not_negative));
 
   for (const tenon::ir::Type& type : plan_->output_types())
@@ -131,10 +132,10 @@ void TenonProgram::bind(const std::int64_t* symbols, std::int64_t* sizes) const 
   for (std::size_t i = 0; i < output_sizes_.size(); ++i) sizes[i] = output_size_late_[i] ? -1 : output_sizes_[i].evaluate(values);
 }
 
-void TenonProgram::require_lists(const TenonRunArgs& args) const {
+void TenonProgram::refuse_lists(const TenonRunArgs& args) const {
   TENON_USER_CHECK(args.inputs || !takes_inputs_, "the list of inputs is null");
   TENON_USER_CHECK(args.outputs || !gives_outputs_, "the list of outputs is null");
-  TENON_USER_CHECK(args.symbols || plan_->symbols().empty(), "the values of the symbols are null");
+  TENON_USER_CHECK(args.symbols || !takes_symbols_, "the values of the symbols are null");
 }
 
 json TenonProgram::query(const std::string& what) const {

@@ -24,13 +24,16 @@ struct TenonProgram {
   /// The sizes of all outputs one after the other; -1 where they depend on data.
   void bind(const std::int64_t* symbols, std::int64_t* sizes) const;
   /// Throws (invalid_argument) for a list that a run reads and that is null.
-  void require_lists(const TenonRunArgs& args) const;
+  void require_lists(const TenonRunArgs& args) const {
+    if ((!args.inputs && takes_inputs_) || (!args.outputs && gives_outputs_) || (!args.symbols && takes_symbols_)) [[unlikely]] refuse_lists(args);
+  }
   nlohmann::json query(const std::string& what) const;
 
   std::atomic<int> users{1};
 
  private:
   nlohmann::json describe_plan() const;
+  void refuse_lists(const TenonRunArgs& args) const;
 
   std::shared_ptr<tenon::host::Environment> environment_;
   std::vector<tenon::host::PassRecord> passes_;
@@ -38,7 +41,7 @@ struct TenonProgram {
   std::shared_ptr<tenon::host::Plan> plan_;
   std::vector<tenon::host::SizeExpression> output_sizes_;
   std::vector<bool> output_size_late_;
-  bool takes_inputs_ = false, gives_outputs_ = false;
+  bool takes_inputs_ = false, gives_outputs_ = false, takes_symbols_ = false;
   double compile_milliseconds_ = 0;
   void (*release_constants_)(void*) = nullptr;
   void* context_ = nullptr;

@@ -33,12 +33,12 @@ constexpr std::size_t class_bytes(unsigned c) {
   return (std::size_t{16} + c % 16) << (c / 16 + 16);
 }
 
-unsigned class_of(std::size_t bytes) {
+[[gnu::always_inline]] inline unsigned class_of(std::size_t bytes) {
   if (bytes <= kSmallest) return 0;
   const unsigned log = static_cast<unsigned>(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log + 1)
-  const auto above = [&](std::size_t part) { return static_cast<unsigned>((bytes - (std::size_t{1} << log) + part - 1) / part); };
-  if (bytes <= kMapFrom) return (log - 6) * 4 + above(std::size_t{1} << (log - 2));
-  return kFirstMapped + (log - 20) * 16 + above(std::size_t{1} << (log - 4));
+  const auto parts_above = [&](unsigned log_of_part) { return static_cast<unsigned>((bytes - 1 - (std::size_t{1} << log)) >> log_of_part) + 1; };
+  if (bytes <= kMapFrom) return (log - 6) * 4 + parts_above(log - 2);
+  return kFirstMapped + (log - 20) * 16 + parts_above(log - 4);
 }
 
 /// A test-and-set lock: held for a few loads and stores. A pthread mutex costs as much as all the rest of an allocation.
@@ -156,7 +156,7 @@ void decay(Pool& p) {
 }
 
 /// Takes a kept block; null where there is none. `borrows`: for less than the class is for, which is no need of such a block.
-void* take_kept(SizeClass& size_class, bool borrows = false) {
+[[gnu::always_inline]] inline void* take_kept(SizeClass& size_class, bool borrows = false) {
   std::lock_guard lock(size_class.lock);
   Block* block = size_class.top;
   if (!block) return nullptr;
@@ -187,13 +187,14 @@ std::size_t pool_default_limit() {
 
 void* pool_allocate(std::size_t bytes) {
   Pool& p = pool();
-  if (bytes > kLargestPooled || bytes > memory_of_machine()) return nullptr;
+  if (bytes > kLargestPooled) return nullptr;
   const unsigned c = class_of(bytes);
   const std::size_t size = class_bytes(c);
   if (void* kept = take_kept(p.classes[c])) {
     count_idle(p, size, false);
     return kept;
   }
+  if (bytes > memory_of_machine()) return nullptr;
   void* memory = from_system(p, size);
   if (!memory) {
     pool_trim();

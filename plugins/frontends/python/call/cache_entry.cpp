@@ -233,7 +233,7 @@ void CacheEntry::drop_gradients(RunFrame& frame) const noexcept {
   }
 }
 
-std::int32_t CacheEntry::run_program(const TenonRunArgs& args) {
+inline std::int32_t CacheEntry::run_program(const TenonRunArgs& args) {
   if (!release_gil_) return tenon_program_run(program_.native(), &args);
   const GilReleased released;
   return tenon_program_run(program_.native(), &args);
