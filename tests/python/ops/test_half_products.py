@@ -22,6 +22,14 @@ PROGRAMS = {
     "normalised before": (lambda x, w: F.layer_norm(x, x.shape[-1:]) @ w, (64, 128), (128, 96)),
     "convolution": (lambda x, w: F.conv2d(x, w, padding=1), (2, 32, 9, 9), (40, 32, 3, 3)),
     "convolution of one tap": (F.conv2d, (2, 64, 9, 9), (40, 64, 1, 1)),
+    "convolution with strides": (lambda x, w: F.conv2d(x, w, stride=2, padding=2), (3, 32, 19, 17), (24, 32, 5, 5)),
+    "convolution with gaps": (lambda x, w: F.conv2d(x, w, padding=(2, 0), dilation=(2, 1)), (2, 48, 12, 11), (33, 48, 3, 2)),
+    "convolution of groups": (lambda x, w: F.conv2d(x, w, padding=1, groups=2), (2, 64, 9, 9), (64, 32, 3, 3)),
+    "convolution of odd channels": (lambda x, w: F.conv2d(x, w, padding=1), (2, 35, 9, 9), (40, 35, 3, 3)),
+    "convolution of pictures": (lambda x, w: F.conv2d(x, w, stride=2, padding=3), (2, 3, 32, 32), (64, 3, 7, 7)),
+    "convolution of sequences": (lambda x, w: F.conv1d(x, w, padding=1), (2, 64, 40), (48, 64, 3)),
+    "convolution that is pooled": (lambda x, w: F.max_pool2d(F.relu(F.conv2d(x, w, padding=1)), 3, 2, 1), (4, 32, 24, 24), (64, 32, 3, 3)),
+    "convolution with what follows": (lambda x, w: F.relu(F.conv2d(x, w, w[:, 0, 0, 0], padding=1) + 1), (16, 64, 8, 8), (128, 64, 3, 3)),
     "gradient": (lambda x, w: x.transpose(0, 1) @ w, (130, 70), (130, 90)),
 }
 
@@ -54,9 +62,10 @@ def test_numbers_that_are_not_finite_pass_through(dtype):
         torch.testing.assert_close(compiled(x, w).isinf(), torch.mm(x, w).isinf())
 
 
-def test_weights_of_half_precision_are_packed_once(monkeypatch):
+@pytest.mark.parametrize("layer, shape", [(torch.nn.Linear(128, 96), (50, 128)), (torch.nn.Conv2d(32, 48, 3), (2, 32, 12, 12))], ids=["linear", "convolution"])
+def test_weights_of_half_precision_are_packed_once(layer, shape):
     """Frozen weights give what weights that are packed in each call give, and changed ones are seen where they are not frozen."""
-    layer, x = torch.nn.Linear(128, 96, dtype=torch.bfloat16), torch.randn(50, 128, dtype=torch.bfloat16)
+    layer, x = layer.bfloat16(), torch.randn(shape, dtype=torch.bfloat16)
     with torch.no_grad():
         frozen, plain = tenon.compile(layer, options={"freeze": True}), tenon.compile(layer)
         for _ in range(3):

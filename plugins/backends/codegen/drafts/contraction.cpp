@@ -67,11 +67,14 @@ class ProductBuilder {
     product_.operations = nest_.draft.operations().all();
     product_.buffers = nest_.draft.buffers();
     product_.a.element = nest_.a, product_.b.element = nest_.b;
-    product_.a.dtype = operations()[nest_.a].dtype, product_.b.dtype = operations()[nest_.b].dtype;
+    product_.a.dtype = dtype_of(nest_.a, product_.a), product_.b.dtype = dtype_of(nest_.b, product_.b);
     product_.summed = std::move(nest_.summed);
     product_.index = std::move(nest_.result);
     return std::move(product_);
   }
+
+  /// What lies in memory, or what an operand is computed as.
+  DType dtype_of(OpId element, const ProductOperand& operand) const { return operations()[operand.windows ? operand.windows->load : element].dtype; }
 
   /// Of what is left of the loops of the result.
   ProductSize size() const {
@@ -112,13 +115,15 @@ class ProductBuilder {
     const auto b = in_place(nest_.b, summed);
     const std::size_t taps = windows->taps.size();
     const bool computes = windows->run.size() > 1;
-    if (computes ? taps != 1 : !b || !machine_.reads_runs_of(operations()[nest_.b].dtype) || !step_evenly(*b, windows->taps)) return {};
+    const DType dtype = operations()[windows->load].dtype;
+    if (is_reduced_float(dtype) && computes) return {};  // what is computed is no pairs
+    if (computes ? taps != 1 : !b || operations()[nest_.b].dtype != dtype || !step_evenly(*b, windows->taps)) return {};
     nest_.summed = summed;
     leave_to_batch(columns_, computes ? filling(columns_) : fitting(columns_, *b));
     if (batch_.size() > kMostBatchLoops || columns_.empty()) return {};  // what is multiplied together are columns
     const double columns = estimated_points(algebra_, loops_of(columns_)), channels = algebra_.estimate(windows->run[0].extent);
     product_.picture = picture_of(operations(), *windows, rows_);
-    if (product_.picture && !machine_.worth_transforming(estimated_points(algebra_, loops_of(rows_)), columns, channels)) product_.picture.reset();
+    if (product_.picture && !machine_.worth_transforming(dtype, estimated_points(algebra_, loops_of(rows_)), columns, channels)) product_.picture.reset();
     if (product_.picture) product_.picture->relaxed = context_.relaxed;
     else gather_padding(*windows);
     if (!computes) {
@@ -133,8 +138,9 @@ class ProductBuilder {
   std::optional<Product> by_runs_of_columns(const InPlace& a) {
     if (rows_.empty() || columns_.empty() || fitting(rows_, a) != rows_.size() || !(stride_of(a, rows_.back().loop) == Dim(1))) return {};
     if (batch_.size() > kMostBatchLoops) return {};
+    if (!machine_.reads_runs_of_columns(operations()[nest_.a].dtype) || !machine_.reads_runs_of_columns(operations()[nest_.b].dtype)) return {};
     auto windows = windows_of(operations(), nest_.b, loops_of(columns_), algebra_, machine_);
-    if (!windows || !machine_.reads_runs_of(operations()[nest_.a].dtype)) return {};
+    if (!windows) return {};
     product_.a.matrix = matrix(a, rows_, true);
     product_.b.windows = std::move(windows);
     return take();

@@ -10,7 +10,7 @@ namespace {
 
 bool is_zero(const Operation& op) { return op.kind == OperationKind::constant && op.payload == 0; }
 
-/// The load behind an operand that is zero where a mask does not hold. Nothing where memory holds narrower elements: products read their own dtype.
+/// The load behind an operand that is zero where a mask does not hold. Memory may hold half precision of what is summed.
 std::optional<Windows> masked_load(std::span<const Operation> operations, OpId operand) {
   Windows found;
   const Operation& op = operations[operand];
@@ -20,7 +20,7 @@ std::optional<Windows> masked_load(std::span<const Operation> operations, OpId o
     found.mask = op.args[0], found.load = op.args[1];
   }
   const Operation& load = operations[found.load];
-  if (load.kind != OperationKind::load || load.dtype != op.dtype) return {};
+  if (load.kind != OperationKind::load || (load.dtype != op.dtype && compute_type(load.dtype) != op.dtype)) return {};
   if (!load.masked) return found;
   if (!is_zero(operations[load.args[1]]) || (found.mask != kNoOp && found.mask != load.args[0])) return {};
   found.mask = load.args[0];
@@ -31,7 +31,7 @@ std::optional<Windows> masked_load(std::span<const Operation> operations, OpId o
 
 std::optional<Windows> windows_of(std::span<const Operation> operations, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra, const Machine& machine) {
   auto found = masked_load(operations, operand);
-  if (!found || !machine.reads_runs_of(operations[found->load].dtype)) return {};
+  if (!found) return {};
   const auto masked_by = found->mask == kNoOp ? std::set<SymbolId>{} : loops_of(operations, found->mask);
   found->taps.assign(summed.begin(), summed.end());
   Dim length(1);
@@ -46,6 +46,7 @@ std::optional<Windows> windows_of(std::span<const Operation> operations, OpId op
     found->run.insert(found->run.begin(), *next);
     found->taps.erase(next);
   }
+  if (!machine.reads_runs_of(operations[found->load].dtype, length)) return {};
   return found;
 }
 

@@ -81,6 +81,7 @@ class Planner {
   void mark_end_of_product(NodeId id, const std::vector<std::vector<NodeId>>& users);
   bool leads_to_product(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   ValueId base_through_views(ValueId value) const;
+  ValueId written_for_product(ValueId operand) const;
   std::size_t paths_to(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   void mark_repeated_operands(NodeId id);
   void decide_on(NodeId id, const std::vector<std::vector<NodeId>>& users);

@@ -73,6 +73,17 @@ ValueId Planner::base_through_views(ValueId value) const {
   }
 }
 
+/// What is stored where an operand is written for a product: half precision before it is cast, where that is multiplied as it lies.
+ValueId Planner::written_for_product(ValueId operand) const {
+  const ir::Value& v = graph_.value(operand);
+  if (v.kind != ir::ValueKind::result) return operand;
+  const ir::Node& node = graph_.node(v.node);
+  const auto& body = context_.bodies[v.node.value];
+  if (!body || !is_view(*body) || node.operands.size() != 1) return operand;
+  const ir::Type &from = graph_.type(node.operands[0]), &to = graph_.type(operand);
+  return is_reduced_float(from.dtype) && from.shape == to.shape && compute_type(from.dtype) == to.dtype && machine_.multiplies(from.dtype) ? node.operands[0] : operand;
+}
+
 /// The operations of a value's element when all of its points are computed from memory alike; too many where they are not, or where a
 /// product before it can finish them with its result.
 double Planner::cost_from_memory(ValueId value, const ir::Type& type) const {
@@ -145,7 +156,7 @@ void Planner::mark_contraction_operands(NodeId id, const std::vector<std::vector
   const std::span<const ValueId> operands = graph_.node(id).operands;
   for (const auto written : {operands.first(1), operands.subspan(1), operands}) {  // not a large weight for the sake of a few rows
     context_.in_memory = bases;
-    for (ValueId operand : written) context_.in_memory[operand.value] = true;
+    for (ValueId operand : written) context_.in_memory[written_for_product(operand).value] = true;
     const auto stored = attempt();
     const bool all = written.size() == operands.size(), in_place = stored && !stored->a.is_computed() && !stored->b.is_computed();
     if (stored && (all || in_place) && (!through_views || stored->a.windows || stored->b.windows)) return;

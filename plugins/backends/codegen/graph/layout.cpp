@@ -20,6 +20,14 @@ using ir::Dim;
 
 bool has_matrix_kernel(const ir::Type& type) { return type.is_tensor() && (type.dtype == DType::f32 || type.dtype == DType::f64); }
 
+/// The elements of the one operand, each where it is, in another dtype.
+bool is_cast(const ir::Graph& graph, NodeId id) {
+  const ir::Node& node = graph.node(id);
+  if (!ops::is_view(graph, id)) return false;
+  const ir::Type &from = graph.type(node.operands[0]), &to = graph.type(node.results[0]);
+  return from.dtype != to.dtype && from.shape == to.shape;
+}
+
 bool is_convolution(const ir::Graph& graph, const ir::Node& node) {
   return (node.op == "conv_sum" || node.op == "conv_weight_sum") && has_matrix_kernel(graph.type(node.results[0]));
 }
@@ -132,14 +140,25 @@ bool reads_windows(const Machine& machine, const ir::Graph& graph, const ir::Nod
   return static_cast<double>(std::max(weight[1].constant(), few)) >= machine.thresholds.shortest_run;
 }
 
+/// What is cast for a convolution that reads runs of its channels as they are.
+std::optional<ValueId> read_before_cast(const Machine& machine, const ir::Graph& graph, ValueId picture) {
+  const ir::Value& value = graph.value(picture);
+  if (value.kind != ir::ValueKind::result || graph.node(value.node).results.size() != 1 || !is_cast(graph, value.node)) return {};
+  const ValueId from = graph.node(value.node).operands[0];
+  const ir::Type& type = graph.type(from);
+  if (compute_type(type.dtype) != graph.type(picture).dtype || !machine.reads_runs_of(type.dtype, type.shape[1])) return {};
+  return from;
+}
+
 /// True when they do, and the channels of what it reads do not lie last now.
 bool gains_by_copying(const Machine& machine, const ir::Graph& graph, const ir::Node& node, ValueId operand, std::size_t rank) {
   if (!reads_windows(machine, graph, node, rank)) return false;
   const bool reads_channels = operand == node.operands[0];  // else places of a result, whose weight is asked for
   if (reads_channels && static_cast<double>(weight_of(graph, node)[1].constant()) < machine.thresholds.shortest_run) return false;
   const ir::Value& read = graph.value(operand);
-  const bool moved = read.kind == ir::ValueKind::result && graph.node(read.node).results.size() == 1 && ops::is_view(graph, read.node);
-  return !moved && !(graph.type(operand).resolved_strides()[1] == Dim(1));
+  const bool moved = read.kind == ir::ValueKind::result && graph.node(read.node).results.size() == 1 && ops::is_view(graph, read.node) && !is_cast(graph, read.node);
+  const ValueId lies = read_before_cast(machine, graph, operand).value_or(operand);
+  return !moved && !(graph.type(lies).resolved_strides()[1] == Dim(1));
 }
 
 /// Puts a copy between convolutions and outputs of the graph, whose layout is given: rows of a product are then pixels. Other readers take what is copied.
@@ -159,6 +178,19 @@ void copy_to_outputs(const Machine& machine, ir::Graph& graph, std::size_t rank)
   }
 }
 
+/// A copy before a node, with channels last.
+ValueId channels_last_copy(const Machine& machine, ir::Graph& graph, NodeId before, ValueId from) {
+  ops::NodeBuilder b(graph, before);
+  const auto laid = [&](ValueId v) {
+    graph.set_strides(v, ir::channels_last_strides(graph.type(v).shape));
+    return v;
+  };
+  const auto narrow = read_before_cast(machine, graph, from);
+  if (!narrow) return laid(b.one("clone", {from}));
+  const ir::Node cast = graph.node(graph.value(from).node);
+  return laid(b.one(cast.op, {laid(b.one("clone", {*narrow}))}, cast.attributes));
+}
+
 /// Copies what convolutions read in another layout (an input of the graph), so that their windows are runs of channels.
 void copy_to_channels_last(const Machine& machine, ir::Graph& graph, std::size_t rank) {
   std::map<ValueId, ValueId> copies;
@@ -166,19 +198,16 @@ void copy_to_channels_last(const Machine& machine, ir::Graph& graph, std::size_t
     for (std::size_t k = 0; k < graph.node(id).operands.size(); ++k) {
       const ValueId from = graph.node(id).operands[k];
       if ((k == 1 && graph.node(id).op == "conv_sum") || !gains_by_copying(machine, graph, graph.node(id), from, rank)) continue;
-      if (!copies.contains(from)) {
-        copies[from] = ops::NodeBuilder(graph, id).one("clone", {from});
-        graph.set_strides(copies[from], ir::channels_last_strides(graph.type(from).shape));
-      }
+      if (!copies.contains(from)) copies[from] = channels_last_copy(machine, graph, id, from);
       graph.mutable_node(id).operands[k] = copies[from];
     }
   }
 }
 
-/// True when elements of the operands become elements of the result where they are: not moved, and not multiplied as matrices.
+/// True when elements of the operands become elements of the result where they are: not moved (but maybe cast), and not multiplied as matrices.
 bool keeps_places(const ir::Graph& graph, NodeId id) {
   const auto body = ops::loop_of(graph, id);
-  return body && !ops::is_view(graph, id) && !is_sum_of_products(graph, id, *body);
+  return body && (!ops::is_view(graph, id) || is_cast(graph, id)) && !is_sum_of_products(graph, id, *body);
 }
 
 /// What convolutions read and give, and what is computed from it and for it in place. Other values of their rank keep dense rows: the

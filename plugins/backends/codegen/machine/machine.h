@@ -97,14 +97,15 @@ class Machine {
   virtual bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const = 0;
   /// Whether a convolution of 3 x 3 taps is transformed (Winograd): fewer multiplications, but more weights to read and two
   /// transformations for each run of channels.
-  virtual bool worth_transforming(double rows, double columns, double run) const = 0;
+  virtual bool worth_transforming(DType dtype, double rows, double columns, double run) const = 0;
   /// Whether a product of so many columns leaves little of a matrix kernel unused.
   virtual bool fills_matrix_kernel(double columns, DType dtype) const = 0;
   /// Whether products multiply matrices of the dtype as they lie. Others are written for it.
   virtual bool multiplies(DType dtype) const = 0;
-  /// Whether products of the dtype read an operand in runs where they lie (`Windows`): a left one, or a right one, a run for each element of the sum and
-  /// each tap, beside a left one whose columns are contiguous.
-  virtual bool reads_runs_of(DType dtype) const = 0;
+  /// Whether products of the dtype read a left operand in runs of such a length where they lie (`Windows`).
+  virtual bool reads_runs_of(DType dtype, const Dim& length) const = 0;
+  /// Whether they read a right one so, a run for each element of the sum and each tap, beside a left one whose columns are contiguous.
+  virtual bool reads_runs_of_columns(DType dtype) const = 0;
   /// Whether it does so also where both operands are matrices, and could be packed: where the sum is long and few results come of it, what is packed does
   /// not stay near, and is read again for all rows.
   virtual bool worth_leaving_unpacked(const ProductSize& product) const = 0;

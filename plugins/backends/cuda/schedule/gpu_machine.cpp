@@ -73,7 +73,7 @@ bool GpuMachine::worth_chaining(const codegen::ChainSize&) const { return false;
 
 bool GpuMachine::worth_pooling(double, std::int64_t, std::int64_t) const { return false; }
 
-bool GpuMachine::worth_transforming(double, double, double) const { return false; }
+bool GpuMachine::worth_transforming(DType, double, double, double) const { return false; }
 
 bool GpuMachine::fills_matrix_kernel(double, DType) const { return true; }
 

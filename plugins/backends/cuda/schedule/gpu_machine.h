@@ -24,10 +24,11 @@ class GpuMachine final : public codegen::Machine {
   bool worth_following(const codegen::ProductSize& product, std::size_t read) const override;
   bool worth_chaining(const codegen::ChainSize& chain) const override;
   bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const override;
-  bool worth_transforming(double rows, double columns, double run) const override;
+  bool worth_transforming(DType dtype, double rows, double columns, double run) const override;
   bool fills_matrix_kernel(double columns, DType dtype) const override;
   bool multiplies(DType) const override { return false; }
-  bool reads_runs_of(DType) const override { return false; }
+  bool reads_runs_of(DType, const codegen::Dim&) const override { return false; }
+  bool reads_runs_of_columns(DType) const override { return false; }
   bool worth_leaving_unpacked(const codegen::ProductSize&) const override { return false; }
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
   void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;

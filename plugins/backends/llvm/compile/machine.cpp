@@ -1,6 +1,8 @@
 #include "machine.h"
 
 #include <dlfcn.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <llvm/ADT/StringMap.h>
 #include <llvm/TargetParser/Host.h>
 
@@ -14,6 +16,13 @@ namespace {
 void* vector_library() {
   static void* const library = dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL);
   return library;
+}
+
+/// Asks the kernel for the registers of tiles, whose state is large: a thread that uses them unasked is ended (Linux, Documentation/arch/x86/xstate.rst).
+bool may_use_tiles() {
+  constexpr long kRequest = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool permitted = syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  return permitted;
 }
 
 bool is_wider_than(const std::string& feature, unsigned bytes) {
@@ -38,10 +47,11 @@ Target detect_machine(unsigned width) {
   if (width) target.vector_bytes = std::min(target.vector_bytes, width);
   const bool limited = width && width < 64;
   target.cpu = limited ? "x86-64" : llvm::sys::getHostCPUName().str();
+  const bool tiles = width == 0 && target.vector_bytes == 64 && has("amx-tile") && may_use_tiles();
   std::vector<std::string> list;
   for (const auto& f : features) {
     const std::string name = f.first().str();
-    const bool on = f.second && !is_wider_than(name, target.vector_bytes);
+    const bool on = f.second && !is_wider_than(name, target.vector_bytes) && (tiles || !name.starts_with("amx"));
     list.push_back((on ? "+" : "-") + name);
   }
   std::sort(list.begin(), list.end());
@@ -49,6 +59,7 @@ Target detect_machine(unsigned width) {
   target.has_fma = has("fma") && target.vector_bytes >= 32;
   target.has_f16c = has("f16c") && target.vector_bytes >= 32;
   target.has_bf16_pairs = has("avx512bf16") && target.vector_bytes == 64;
+  target.has_bf16_tiles = target.has_bf16_pairs && tiles && has("amx-bf16");
   target.vector_functions = vector_function("_ZGVbN4v_sinf") && vector_function("_ZGVbN4v_erff");
   return target;
 }

@@ -1,9 +1,12 @@
 #include "matrix_code.h"
 
 #include <fmt/format.h>
+#include <llvm/IR/GlobalAlias.h>
 
 #include <initializer_list>
 #include <string>
+
+#include "matrix/amx_kernel.h"
 
 namespace tenon::llvm_backend {
 
@@ -16,11 +19,16 @@ std::vector<std::string> names_of(DType dtype, std::initializer_list<const char*
 }
 
 /// The functions of a part, in the order in which `fill` emits and `kernel` takes them.
-std::vector<std::string> names_of(DType dtype, MatrixPart part) {
+std::vector<std::string> names_of(const Target& target, DType dtype, MatrixPart part) {
   switch (part) {
-    case MatrixPart::panels: return names_of(dtype, {"fetching_matrix", "plain_matrix", "fetching_narrow", "transposition"});
+    case MatrixPart::panels:
+      if (has_tile_registers(target, dtype)) return names_of(dtype, {"fetching_matrix", "plain_matrix", "fetching_narrow", "transposition", "pairing", "enter", "leave"});
+      if (is_reduced_float(dtype)) return names_of(dtype, {"fetching_matrix", "plain_matrix", "fetching_narrow", "transposition", "pairing"});
+      return names_of(dtype, {"fetching_matrix", "plain_matrix", "fetching_narrow", "transposition"});
     case MatrixPart::few_rows: return names_of(dtype, {"dot", "streaming_matrix"});
-    case MatrixPart::windows: return names_of(dtype, {"matrix", "narrow_matrix", "fetching_streaming", "winograd_input", "winograd_weights", "winograd_output"});
+    case MatrixPart::windows:
+      if (is_reduced_float(dtype)) return names_of(dtype, {"matrix", "narrow_matrix", "fetching_streaming"});
+      return names_of(dtype, {"matrix", "narrow_matrix", "fetching_streaming", "winograd_input", "winograd_weights", "winograd_output"});
     case MatrixPart::large_squares: return names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
     case MatrixPart::one_row: return names_of(dtype, {"dot_row", "row_matrix", "row_of_columns"});
     case MatrixPart::runs: return names_of(dtype, {"outer", "outer_columns", "outer_narrow"});
@@ -39,6 +47,7 @@ MatrixKernel MatrixCode::shapes(DType dtype) const {
   MatrixKernel kernel;
   kernel.tile = tile_shape(jit_.target(), dtype), kernel.narrow_tile = narrow_tile_shape(jit_.target(), dtype);
   kernel.streaming_tile = streaming_tile_shape(jit_.target(), dtype), kernel.row_tile = row_tile_shape(jit_.target(), dtype);
+  if (has_tile_registers(jit_.target(), dtype)) kernel.sum_step = kAmxPairs;
   kernel.transposed_rows = transposed_rows(jit_.target(), compute_type(dtype));
   kernel.dot_tile = dot_shape(jit_.target()), kernel.dot_row_tile = dot_row_shape();
   kernel.dtype = dtype, kernel.has_avx2_vectors = jit_.target().vector_bytes == 32;
@@ -55,9 +64,16 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
   };
   switch (part) {
     case MatrixPart::panels:
-      emit(tiles.tile, names[0], Fetches::ahead);
-      emit(tiles.tile, names[1], Fetches::nothing);
-      emit(tiles.narrow_tile, names[2], Fetches::ahead);
+      if (has_tile_registers(target, dtype)) {
+        auto* function = emit_amx_kernel(module, target, names[0]);
+        for (const std::string& other : {names[1], names[2]}) llvm::GlobalAlias::create(other, function);
+        emit_amx_use(module, target, names[5], names[6]);
+      } else {
+        emit(tiles.tile, names[0], Fetches::ahead);
+        emit(tiles.tile, names[1], Fetches::nothing);
+        emit(tiles.narrow_tile, names[2], Fetches::ahead);
+      }
+      if (is_reduced_float(dtype)) emit_pairing(module, target, names[4]);
       return emit_transposition(module, target, compute_type(dtype), names[3]);
     case MatrixPart::few_rows:
       emit_dot_kernel(module, target, dtype, tiles.dot_tile, names[0]);
@@ -66,7 +82,8 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
       emit(tiles.tile, names[0], Fetches::own_rows);
       emit(tiles.narrow_tile, names[1], Fetches::own_rows);
       emit(tiles.streaming_tile, names[2], Fetches::far_ahead);
-      return emit_winograd(module, target, dtype, kSmallSquare, names[3], names[4], names[5]);
+      if (names.size() > 3) emit_winograd(module, target, dtype, kSmallSquare, names[3], names[4], names[5]);
+      return;
     case MatrixPart::large_squares: return emit_winograd(module, target, dtype, kLargeSquare, names[0], names[1], names[2]);
     case MatrixPart::one_row:
       emit_dot_kernel(module, target, dtype, tiles.dot_row_tile, names[0]);
@@ -90,7 +107,7 @@ const std::vector<void*>& MatrixCode::functions(const codegen::CodeStore& store,
   const std::lock_guard lock(entry->mutex);
   auto& [functions, memory] = entry->code;
   if (!functions.empty()) return functions;
-  const auto names = names_of(dtype, part);
+  const auto names = names_of(jit_.target(), dtype, part);
   const std::string key = store.key(fmt::format("matrix part {}", static_cast<int>(part)), name_of(dtype));
   entry->code = linked(store, key, names);
   if (!functions.empty()) return functions;
@@ -103,19 +120,21 @@ const std::vector<void*>& MatrixCode::functions(const codegen::CodeStore& store,
 MatrixKernel MatrixCode::kernel(const codegen::CodeStore& store, DType dtype, const MatrixParts& wanted) {
   MatrixKernel kernel = shapes(dtype);
   for (const auto& [of, part] : wanted) {
-    if (of != dtype) continue;
+    if (of != dtype || !needs(of, part)) continue;
     const std::vector<void*>& f = functions(store, dtype, part);
     switch (part) {
       case MatrixPart::panels:
         kernel.fetching = reinterpret_cast<MicroKernel>(f[0]), kernel.plain = reinterpret_cast<MicroKernel>(f[1]);
         kernel.fetching_narrow = reinterpret_cast<MicroKernel>(f[2]);
         kernel.transposition = reinterpret_cast<Transposition>(f[3]);
+        if (f.size() > 4) kernel.pairing = reinterpret_cast<Pairing>(f[4]);
+        if (f.size() > 5) kernel.enter = reinterpret_cast<void (*)()>(f[5]), kernel.leave = reinterpret_cast<void (*)()>(f[6]);
         break;
       case MatrixPart::few_rows: kernel.dot = reinterpret_cast<DotKernel>(f[0]), kernel.streaming = reinterpret_cast<MicroKernel>(f[1]); break;
       case MatrixPart::windows:
         kernel.function = reinterpret_cast<MicroKernel>(f[0]), kernel.narrow = reinterpret_cast<MicroKernel>(f[1]);
         kernel.fetching_streaming = reinterpret_cast<MicroKernel>(f[2]);
-        kernel.small_square = winograd_code(&f[3]);
+        if (f.size() > 3) kernel.small_square = winograd_code(&f[3]);
         break;
       case MatrixPart::large_squares: kernel.large_square = winograd_code(f.data()); break;
       case MatrixPart::one_row:

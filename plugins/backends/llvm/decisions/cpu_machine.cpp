@@ -5,6 +5,7 @@
 
 #include "decisions/loop_shaping.h"
 #include "loops/row_buffers.h"
+#include "matrix/amx_kernel.h"
 #include "matrix/microkernel.h"
 #include "matrix/winograd.h"
 
@@ -90,7 +91,8 @@ constexpr double kFewUnits = 8;
 
 }  // namespace
 
-CpuMachine::CpuMachine(unsigned lanes, bool has_bf16_pairs) : Machine(kThresholds), lanes_(lanes), has_bf16_pairs_(has_bf16_pairs) {}
+CpuMachine::CpuMachine(unsigned lanes, bool has_bf16_pairs, bool has_bf16_tiles)
+    : Machine(kThresholds), lanes_(lanes), has_bf16_pairs_(has_bf16_pairs), has_bf16_tiles_(has_bf16_tiles) {}
 
 bool CpuMachine::worth_storing(double cost, std::size_t paths) const { return paths > 1 && cost * static_cast<double>(paths - 1) > kStoreAndReload; }
 
@@ -155,8 +157,14 @@ std::int64_t CpuMachine::pooled_rows(std::int64_t row_elements, std::int64_t ste
   return std::max<std::int64_t>(1, (kPooledBlock / row_elements - window) / step + 1);
 }
 
-bool CpuMachine::worth_transforming(double rows, double columns, double run) const {
-  return rows >= kTransformedPixels && columns >= kTransformedChannels && run >= kTransformedChannels;
+/// Pairs are halves of a run.
+bool CpuMachine::reads_runs_of(DType dtype, const codegen::Dim& length) const {
+  return !is_reduced_float(dtype) || (multiplies_pairs(dtype) && length.is_constant() && length.constant() % 2 == 0);
+}
+
+/// Squares are transformed in float32.
+bool CpuMachine::worth_transforming(DType dtype, double rows, double columns, double run) const {
+  return !is_reduced_float(dtype) && rows >= kTransformedPixels && columns >= kTransformedChannels && run >= kTransformedChannels;
 }
 
 /// Large squares multiply less still, and have more than twice the weights.
@@ -164,7 +172,7 @@ std::int64_t CpuMachine::side_of_squares(double weights, double height, double w
   return weights <= kLargeSquareWeights && height >= kLargeSquarePicture && width >= kLargeSquarePicture ? kLargeSquare : kSmallSquare;
 }
 
-std::int64_t CpuMachine::panel_columns(DType dtype) const { return tile_columns(lanes_, compute_type(dtype)); }
+std::int64_t CpuMachine::panel_columns(DType dtype) const { return has_bf16_tiles_ && dtype == DType::bf16 ? kAmxTile.columns : tile_columns(lanes_, compute_type(dtype)); }
 
 bool CpuMachine::fills_matrix_kernel(double columns, DType dtype) const {
   const auto width = static_cast<double>(panel_columns(dtype));

@@ -7,8 +7,8 @@ namespace tenon::llvm_backend {
 
 class CpuMachine : public codegen::Machine {
  public:
-  /// `lanes`: of float32 in a vector register. With `has_bf16_pairs` the machine multiplies pairs of bfloat16.
-  explicit CpuMachine(unsigned lanes, bool has_bf16_pairs = false);
+  /// `lanes`: of float32 in a vector register. With `has_bf16_pairs` the machine multiplies pairs of bfloat16, with `has_bf16_tiles` in tile registers.
+  explicit CpuMachine(unsigned lanes, bool has_bf16_pairs = false, bool has_bf16_tiles = false);
 
   bool worth_storing(double cost, std::size_t paths) const override;
   double cost_of_load(double elements, double points, bool passing) const override;
@@ -25,10 +25,11 @@ class CpuMachine : public codegen::Machine {
   bool worth_following(const codegen::ProductSize& product, std::size_t read) const override;
   bool worth_chaining(const codegen::ChainSize& chain) const override;
   bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const override;
-  bool worth_transforming(double rows, double columns, double run) const override;
+  bool worth_transforming(DType dtype, double rows, double columns, double run) const override;
   bool fills_matrix_kernel(double columns, DType dtype) const override;
   bool multiplies(DType dtype) const override { return !is_reduced_float(dtype) || multiplies_pairs(dtype); }
-  bool reads_runs_of(DType dtype) const override { return !is_reduced_float(dtype); }
+  bool reads_runs_of(DType dtype, const codegen::Dim& length) const override;
+  bool reads_runs_of_columns(DType dtype) const override { return !is_reduced_float(dtype); }
   bool worth_leaving_unpacked(const codegen::ProductSize& product) const override;
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
   void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;
@@ -48,7 +49,7 @@ class CpuMachine : public codegen::Machine {
 
  private:
   unsigned lanes_;
-  bool has_bf16_pairs_;
+  bool has_bf16_pairs_, has_bf16_tiles_;
 };
 
 }  // namespace tenon::llvm_backend

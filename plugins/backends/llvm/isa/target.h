@@ -12,6 +12,7 @@ struct Target {
   bool has_fma = false;
   bool has_f16c = false;
   bool has_bf16_pairs = false;    // multiplies and adds pairs of bfloat16 in float32 (AVX512_BF16)
+  bool has_bf16_tiles = false;    // multiplies tiles of them (AMX), and this process may
   bool vector_functions = false;  // glibc's libmvec is loaded
   /// Comparisons of NaNs set no floating-point flag: somebody reads the flags afterwards.
   bool quiet_comparisons = false;

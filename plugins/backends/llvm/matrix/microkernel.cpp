@@ -5,6 +5,7 @@
 #include <bit>
 #include <vector>
 
+#include "matrix/amx_kernel.h"
 #include "matrix/tile_emitter.h"
 
 namespace tenon::llvm_backend {
@@ -18,6 +19,7 @@ int tile_columns(unsigned lanes, DType dtype) {
 }
 
 TileShape narrow_tile_shape(const Target& target, DType dtype) {
+  if (has_tile_registers(target, dtype)) return {kAmxTile.rows, kAmxTile.columns / 2};
   return {8, tile_shape(target, dtype).columns / 2};  // more rows have more addresses than registers
 }
 
@@ -25,7 +27,12 @@ TileShape streaming_tile_shape(const Target& target, DType dtype) { return {4, t
 
 TileShape row_tile_shape(const Target& target, DType dtype) { return {1, 4 * tile_shape(target, dtype).columns}; }
 
-TileShape tile_shape(const Target& target, DType dtype) { return {target.vector_bytes >= 32 ? 6 : 4, tile_columns(target.lanes(), dtype)}; }
+bool has_tile_registers(const Target& target, DType dtype) { return target.has_bf16_tiles && dtype == DType::bf16; }
+
+TileShape tile_shape(const Target& target, DType dtype) {
+  if (has_tile_registers(target, dtype)) return kAmxTile;
+  return {target.vector_bytes >= 32 ? 6 : 4, tile_columns(target.lanes(), dtype)};
+}
 
 namespace {
 

@@ -17,6 +17,8 @@ struct TileShape {
   int columns = 0;
 };
 TileShape tile_shape(const Target& target, DType dtype);
+/// Whether products of the dtype are summed in tile registers (amx_kernel.h).
+bool has_tile_registers(const Target& target, DType dtype);
 /// More rows and half the columns, for results with few columns.
 TileShape narrow_tile_shape(const Target& target, DType dtype);
 /// Few rows, for products that memory bounds.

@@ -85,4 +85,52 @@ void emit_transposition(llvm::Module& module, const Target& target, DType dtype,
   ir.CreateRetVoid();
 }
 
+namespace {
+
+/// A loop from 0 to `end`.
+template <class Body>
+void each(llvm::IRBuilder<>& ir, Value* end, std::uint64_t step, Body body) {
+  auto* function = ir.GetInsertBlock()->getParent();
+  auto block = [&](const char* what) { return llvm::BasicBlock::Create(ir.getContext(), what, function); };
+  auto *before = ir.GetInsertBlock(), *head = block("head"), *inside = block("body"), *after = block("after");
+  ir.CreateBr(head);
+  ir.SetInsertPoint(head);
+  auto* i = ir.CreatePHI(ir.getInt64Ty(), 2);
+  i->addIncoming(ir.getInt64(0), before);
+  ir.CreateCondBr(ir.CreateICmpSLT(i, end), inside, after);
+  ir.SetInsertPoint(inside);
+  body(i);
+  i->addIncoming(ir.CreateAdd(i, ir.getInt64(step)), ir.GetInsertBlock());
+  ir.CreateBr(head);
+  ir.SetInsertPoint(after);
+}
+
+}  // namespace
+
+void emit_pairing(llvm::Module& module, const Target& target, const std::string& name) {
+  constexpr unsigned kLanes = 16;
+  llvm::IRBuilder<> ir(module.getContext());
+  auto* pointer = ir.getPtrTy();
+  auto* half = ir.getInt16Ty();
+  auto* number = ir.getInt64Ty();
+  auto* function = llvm::Function::Create(llvm::FunctionType::get(ir.getVoidTy(), {pointer, number, pointer, number, number, number}, false), llvm::Function::ExternalLinkage, name, module);
+  declare_for_machine(*function, target);
+  ir.SetInsertPoint(llvm::BasicBlock::Create(ir.getContext(), "entry", function));
+  auto* halves = llvm::FixedVectorType::get(half, kLanes);
+  llvm::SmallVector<int, 2 * kLanes> places;
+  llvm::SmallVector<llvm::Constant*, kLanes> lanes;
+  for (unsigned l = 0; l < kLanes; ++l) places.append({static_cast<int>(l), static_cast<int>(kLanes + l)}), lanes.push_back(ir.getInt64(l));
+  each(ir, function->getArg(4), 1, [&](Value* row) {
+    Value* even = ir.CreateGEP(half, function->getArg(0), ir.CreateMul(ir.CreateShl(row, 1), function->getArg(1)));
+    Value* odd = ir.CreateGEP(half, even, function->getArg(1));
+    Value* to = ir.CreateGEP(ir.getInt32Ty(), function->getArg(2), ir.CreateMul(row, function->getArg(3)));
+    each(ir, function->getArg(5), kLanes, [&](Value* column) {
+      Value* mask = ir.CreateICmpSLT(llvm::ConstantVector::get(lanes), ir.CreateVectorSplat(kLanes, ir.CreateSub(function->getArg(5), column)));
+      const auto read = [&](Value* from) { return ir.CreateMaskedLoad(halves, ir.CreateGEP(half, from, column), llvm::Align(2), mask, llvm::Constant::getNullValue(halves)); };
+      ir.CreateAlignedStore(ir.CreateShuffleVector(read(even), read(odd), places), ir.CreateGEP(ir.getInt32Ty(), to, column), llvm::Align(4));
+    });
+  });
+  ir.CreateRetVoid();
+}
+
 }  // namespace tenon::llvm_backend

@@ -76,7 +76,7 @@ class BlockedSoftmax {
       if (factors[i] == 1) continue;
       for (std::int64_t panel = 0; panel < sums_.panels(); ++panel) {
         T* const row = part.tiles + panel * tile_ + static_cast<std::int64_t>(i) * width;
-        Multiplier<T>::scaled(row, factors[i], row, width);
+        scaled(row, factors[i], row, width);
       }
     }
   }

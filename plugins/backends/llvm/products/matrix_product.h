@@ -8,6 +8,7 @@
 
 #include "ahead.h"
 #include "core/base/dtype.h"
+#include "matrix/amx_kernel.h"
 #include "matrix/dot_kernel.h"
 #include "matrix/microkernel.h"
 #include "matrix/outer_kernel.h"
@@ -52,7 +53,7 @@ struct RunsOfColumns {
 /// c[i, j] = sum over k of a[i, k] * b[k, j], k < steps * step_depth. Strides in elements; columns of c are contiguous.
 /// Where `a`, `b` or `c` is null, `kernels` do it. With `windows`, row i of a at each step is a run of step_depth elements somewhere
 /// in `a`, and the rows of b are `b_row` apart inside a step. Of bfloat16 an element of a or b is a pair of the sum, side by side; with `b_halves` the pair's
-/// elements lie in rows of b, whose strides are then in single ones. With `runs`, elements of a column of a are contiguous, and a row of b is runs of
+/// elements lie in rows of b, whose strides are then in single ones (beside windows all of b's are). With `runs`, elements of a column of a are contiguous, and a row of b is runs of
 /// columns somewhere in `b`.
 struct MatrixProduct {
   std::int64_t m = 0, n = 0, steps = 0, step_depth = 1;
@@ -79,6 +80,7 @@ struct MatrixProduct {
 struct MatrixKernel {
   MicroKernel function = nullptr, fetching = nullptr, plain = nullptr;  // over windows; which fetches what it is told; which fetches nothing
   Transposition transposition = nullptr;
+  Pairing pairing = nullptr;
   TileShape tile;
   MicroKernel narrow = nullptr, fetching_narrow = nullptr;
   TileShape narrow_tile;
@@ -89,11 +91,17 @@ struct MatrixKernel {
   OuterKernel outer = nullptr, outer_columns = nullptr, outer_narrow = nullptr;  // of tile; those that read no other columns, of streaming_tile and narrow_tile
   MicroKernel row = nullptr, row_of_columns = nullptr;  // one row: of row_tile, and as wide as streaming_tile, which reads no other columns
   TileShape row_tile;
+  std::int64_t sum_step = kUnrolled;  // of what a microkernel sums, taken together: passes of other lengths are slower
   DotKernel dot = nullptr, dot_row = nullptr;
   TileShape dot_tile, dot_row_tile;
   WinogradCode small_square, large_square;
   DType dtype = DType::f32;
   bool has_avx2_vectors = false;
+  void (*enter)() = nullptr;  // of tile registers (amx_kernel.h), and `leave`
+  void (*leave)() = nullptr;
+
+  /// Microkernels then read rows that lie equally far apart, and those of windows are copied.
+  bool in_tile_registers() const { return sum_step == kAmxPairs; }
   /// Whether the sum of a product over windows is one chain over blocks of 8 channels: oneDNN's direct convolutions for AVX2 have it where
   /// it has whole blocks, whatever the groups. Those for AVX-512 add up chains over 16 channels, and the sums of others are shorter still.
   bool chains_blocks(const MatrixProduct& p) const {
@@ -118,6 +126,21 @@ struct MatrixKernel {
   }
 };
 
+/// Tile registers are in use by this thread, where the kernel's microkernels need that.
+class TileRegisters {
+ public:
+  explicit TileRegisters(const MatrixKernel& kernel) : leave_(kernel.leave) {
+    if (kernel.enter) kernel.enter();
+  }
+  ~TileRegisters() {
+    if (leave_) leave_();
+  }
+  TileRegisters(const TileRegisters&) = delete;
+
+ private:
+  void (*leave_)();
+};
+
 /// Up to so many rows, a transposed b is multiplied by dot products and not packed; and up to so many less one, another b is read where
 /// it lies: packing costs more.
 inline constexpr std::int64_t kDotRows = 48, kFewRows = 12;
@@ -128,13 +151,13 @@ constexpr bool is_wide_row(std::int64_t columns) {
   return columns * static_cast<std::int64_t>(sizeof(T)) >= 256;
 }
 /// The most rows of a register tile.
-inline constexpr int kMostRows = 12;
+inline constexpr int kMostRows = 32;
 /// The most elements of the sum that one pass takes.
 inline constexpr std::int64_t kDepth = 256;
-/// Elements of each pass, when passes of at most `most` share `depth` evenly; whole multiples of 4 run unrolled.
-inline std::int64_t even_pass(std::int64_t depth, std::int64_t most) {
+/// Elements of each pass, when passes of at most `most` share `depth` evenly: whole multiples of what is taken together.
+inline std::int64_t even_pass(std::int64_t depth, std::int64_t most, std::int64_t together = kUnrolled) {
   const std::int64_t passes = std::max<std::int64_t>(1, (depth + most - 1) / most);
-  return std::max<std::int64_t>(4, ((depth + passes - 1) / passes + 3) / 4 * 4);
+  return std::max(together, ((depth + passes - 1) / passes + together - 1) / together * together);
 }
 
 /// Multiplications from which threads pay; and elements of a right operand that is read from memory for few rows.

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -14,7 +13,9 @@
 #include "left_operand.h"
 #include "matrix_product.h"
 #include "panels.h"
+#include "scaled_row.h"
 #include "shares.h"
+#include "swapped_product.h"
 #include "window_rows.h"
 #include "winograd_product.h"
 
@@ -30,8 +31,9 @@ inline constexpr std::int64_t kPassDepth = 256, kWidePassDepth = 384;
 inline constexpr std::int64_t kCachedElements = 128 * 1024;
 /// Elements of all panels up to which a thread packs the rows that it multiplies: it reads the panels again for each block of rows.
 inline constexpr std::int64_t kReadAgain = 512 * 1024;
-/// Panels that a thread packs at once, when there are many, and the elements that they should not exceed.
-inline constexpr std::int64_t kPanelGroup = 4;
+/// Panels that a thread packs at once, when there are many, and the elements that they should not exceed. Tile registers multiply so fast that the left
+/// operand, which is read once for each group, must come from memory less often.
+inline constexpr std::int64_t kPanelGroup = 4, kGroupForTiles = 16;
 inline constexpr std::int64_t kGroupElements = 256 * 1024;
 /// Passes over a long sum that rows of the left operand stay in cache for, where a tile's row is a line of the cache: a block of whole rows would not, and
 /// is read again for every panel.
@@ -46,7 +48,7 @@ class Multiplier {
  public:
   Multiplier(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& p, bool parallel)
       : host_(host), kernel_(kernel), p_(p), c_(static_cast<T*>(p.c)), panels_(kernel, p), width_(kernel.tile.columns), height_(kernel.tile.rows), depth_(p.steps * p.step_depth),
-        pass_(even_pass(depth_, p.step_depth == 1 ? matrix_pass() : kPassDepth)),
+        pass_(even_pass(depth_, p.step_depth == 1 ? matrix_pass() : kPassDepth, kernel.sum_step)),
         work_(static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(depth_)),
         dots_(p.b && !p.windows && !p.b_halves && p.b_row == 1 && p.b_column != 1 && p.m <= kDotRows), streams_(panels_.reads_in_place(0) || panels_.reads_one_row()),
         parallel_(parallel && (work_ >= kParallelProduct || ((dots_ || streams_) && static_cast<double>(p.n) * static_cast<double>(depth_) >= kParallelElements))) {}
@@ -55,10 +57,12 @@ class Multiplier {
     if (p_.m == 0 || p_.n == 0) return;
     if (p_.picture_width > 0 && p_.step_depth >= kernel_.transposed_rows) return run_transformed();
     const std::int64_t threads = parallel_ ? host_.thread_count() : 1;
-    packs_rows_ = !p_.windows && !p_.a && p_.m >= 4 * threads * kFinishedRows && panels() * panel_elements() <= kReadAgain;
-    Scratch rows;
+    packs_rows_ = gathers() || (!p_.windows && !p_.a && p_.m >= 4 * threads * kFinishedRows && panels() * panel_elements() <= kReadAgain);
+    Scratch rows, turned;
+    std::optional<SwappedProduct<T>> swapped;
     prepare_rows(rows);
     keep_panels();
+    if (dots_ && kernel_.in_tile_registers() && p_.m > 1) swapped_ = &swapped.emplace(kernel_, p_, a_, a_row_, pass_, turned);
     if (streams_) return over_columns(threads);
     if (!packs_rows_ && (threads == 1 || panels() >= 2 * threads)) over_panels(threads);
     else over_rows(threads);
@@ -69,6 +73,7 @@ class Multiplier {
   void by_rows(const std::function<void(const RowsOfProduct&)>& body) {
     if (p_.m == 0 || p_.n == 0) return;
     Scratch rows, memory;
+    packs_rows_ = gathers();
     prepare_rows(rows);
     keep_panels();
     body(Rows(*this, packed_from(0, memory)));
@@ -103,7 +108,7 @@ class Multiplier {
   /// Adds to tiles, one a panel, kFinishedRows rows apart, the product of a block, rows `stride` apart, with rows [first, last) of b.
   void add_to_tiles(T* tiles, const T* block, std::int64_t stride, const T* packed, std::int64_t row, std::int64_t end, std::int64_t first, std::int64_t last) const {
     Multiplier mine(*this);
-    mine.a_ = block, mine.a_row_ = stride, mine.first_row_ = row, mine.depth_ = last - first, mine.pass_ = even_pass(last - first, matrix_pass()), mine.adds_ = first > 0;
+    mine.a_ = block, mine.a_row_ = stride, mine.first_row_ = row, mine.depth_ = last - first, mine.pass_ = even_pass(last - first, matrix_pass(), kernel_.sum_step), mine.adds_ = first > 0;
     Ahead nothing;
     for (std::int64_t panel = 0; panel < panels(); ++panel, tiles += kFinishedRows * width_) {
       const bool in_place = panels_.reads_in_place(panel);
@@ -121,18 +126,6 @@ class Multiplier {
       else scaled(from, factors[i], from, width_);
     }
     if (!c_) finishing_->finish({row, rows, column, columns, 0, p_.steps}, tile);
-  }
-
-  /// to[j] = from[j] * factor; they may be the same. Elements are read and written a chunk at a time, which takes vectors.
-  static void scaled(const T* from, T factor, T* to, std::int64_t count) {
-    constexpr std::int64_t kChunk = 8;
-    std::int64_t j = 0;
-    for (; j + kChunk <= count; j += kChunk) {
-      std::array<T, kChunk> chunk;
-      for (std::size_t l = 0; l < kChunk; ++l) chunk[l] = from[j + static_cast<std::int64_t>(l)] * factor;
-      std::copy_n(chunk.begin(), kChunk, to + j);
-    }
-    for (; j < count; ++j) to[j] = from[j] * factor;
   }
 
   /// Leaves dot products to others: b is packed.
@@ -184,6 +177,14 @@ class Multiplier {
 
   // ---- blocks
 
+  bool gathers() const { return p_.windows && kernel_.in_tile_registers(); }
+
+  /// Writes rows of the left operand one after the other.
+  void write_rows(std::int64_t row, std::int64_t end, T* to) const {
+    if (gathers()) WindowRows<T>(kernel_, p_).gather(row, end, to);
+    else p_.kernels->pack_rows({row, end - row, 0, 0, 0, p_.steps}, to);
+  }
+
   bool packs() const { return !kept_ && !dots_; }
 
   void pack_from(std::int64_t panel, T* packed) {
@@ -202,7 +203,7 @@ class Multiplier {
   /// Each thread packs the panels that it multiplies with all rows; a group of them shares what is read of the left operand. Threads
   /// share the rows of the last panels, one a thread: those are packed first, and wait for memory, as nothing is multiplied meanwhile.
   void over_panels(std::int64_t threads) {
-    const std::int64_t most = in_slabs() ? panels() : kPanelGroup;
+    const std::int64_t most = in_slabs() ? panels() : kernel_.in_tile_registers() ? kGroupForTiles : kPanelGroup;
     const std::int64_t fitting = std::clamp<std::int64_t>(kGroupElements / std::max<std::int64_t>(1, in_slabs() ? slab_depth() * width_ : panel_elements()), 1, most);
     const std::int64_t group = std::clamp<std::int64_t>(panels() / (2 * threads), 1, fitting);
     const std::int64_t shared = threads > 1 && p_.m >= 2 * kPieceRows && !in_slabs() ? std::min(panels() / 2, threads) : 0, whole = panels() - shared;
@@ -255,6 +256,7 @@ class Multiplier {
   void add_slab(std::int64_t panel, const T* packed, std::int64_t row, std::int64_t end, T* sums) const {
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
     Ahead nothing;
+    const TileRegisters registers(kernel_);
     if (sums) product(packed, width_, nullptr, row, end, sums + row * width_, width_, kernel_.variant(columns).width, nothing);
     else product(packed, width_, nullptr, row, end, c_ + row * p_.c_row + column, p_.c_row, columns, nothing);
   }
@@ -304,7 +306,7 @@ class Multiplier {
     for (; row < end; row += rows) {
       const std::int64_t stop = std::min(end, row + rows);
       Ahead next = rows_ahead(stop, std::min(p_.m, stop + rows));
-      p_.kernels->pack_rows({row, stop - row, 0, 0, 0, p_.steps}, own);
+      write_rows(row, stop, own);
       mine.first_row_ = row;
       for (std::int64_t panel = first; panel < last; ++panel) mine.block(panel, packed + (panel - first) * panel_elements(), nullptr, row, stop, next);
     }
@@ -353,17 +355,18 @@ class Multiplier {
   }
 
   void block(std::int64_t panel, const T* packed, WindowRows<T>* windows, std::int64_t row, std::int64_t end, Ahead& ahead) const {
+    const TileRegisters registers(kernel_);
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
     const bool in_place = panels_.reads_in_place(panel);
     const T* b = dots_ || in_place ? static_cast<const T*>(p_.b) + column * p_.b_column : packed;
     const std::int64_t b_row = in_place ? p_.b_row : width_;
     if (c_) return product(b, b_row, windows, row, end, c_ + (row - first_row_of_c_) * p_.c_row + column, p_.c_row, columns, ahead);
     Scratch memory;
-    T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>(kFinishedRows * width_) * sizeof(T)));
+    T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>(finished_rows() * width_) * sizeof(T)));
     const std::int64_t stored = dots_ ? columns : kernel_.variant(columns).width;  // the tile has room for whole rows
     std::vector<Ahead> reads;
-    for (; row < end; row += kFinishedRows) {
-      const Tile place{row, std::min(kFinishedRows, end - row), column, columns, 0, p_.steps};
+    for (; row < end; row += finished_rows()) {
+      const Tile place{row, std::min(finished_rows(), end - row), column, columns, 0, p_.steps};
       finishing_->find_reads(place, reads);
       for (std::size_t i = reads.size(); i-- > 0;) reads[i].before(i + 1 < reads.size() ? reads[i + 1] : ahead);
       product(b, b_row, windows, row, row + place.rows, tile, width_, stored, reads.empty() ? ahead : reads.front());
@@ -373,12 +376,17 @@ class Multiplier {
 
   using Variant = MatrixKernel::Variant;
 
+  /// Rows that are finished together: whole tiles. The kernel that finishes one column takes kFinishedRows in one block.
+  std::int64_t finished_rows() const { return kernel_.in_tile_registers() && p_.n > 1 ? 2 * height_ : kFinishedRows; }
+
   const T* row_at(std::int64_t row) const { return a_ + (row - first_row_) * a_row_; }
 
   void product(const T* b, std::int64_t b_row, WindowRows<T>* windows, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
     if (windows) return windows->multiply(b, c, c_row, columns);
+    if (swapped_) return swapped_->compute(row, end, (b - static_cast<const T*>(p_.b)) / p_.b_column, columns, c, c_row);
     if (dots_) return dot_product(b, row, end, c, c_row, columns);
-    for (; row < end; row += kFinishedRows, c += kFinishedRows * c_row) few_rows(b, b_row, row, std::min(end, row + kFinishedRows), c, c_row, columns, ahead);
+    const std::int64_t some = finished_rows();
+    for (; row < end; row += some, c += some * c_row) few_rows(b, b_row, row, std::min(end, row + some), c, c_row, columns, ahead);
   }
 
   /// All passes over so many rows that their sums stay in the first-level cache.
@@ -433,6 +441,7 @@ class Multiplier {
   const T* a_ = nullptr;
   std::int64_t a_row_ = 0, first_row_ = 0, first_row_of_c_ = 0;
   PackedOperand::Memory kept_;
+  const SwappedProduct<T>* swapped_ = nullptr;  // where few rows are multiplied in tile registers
 };
 
 }  // namespace tenon::llvm_backend

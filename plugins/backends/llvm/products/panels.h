@@ -19,7 +19,7 @@ class Panels {
   /// of oneDNN's direct convolutions. Runs over several pixels are of few channels, and stay whole.
   static std::int64_t elements_of_pass(const MatrixKernel& kernel, const MatrixProduct& p) {
     if (p.steps == 1) return even_pass(p.step_depth, kDepth);
-    return p.windows && p.b ? kernel.block_channels(p) : std::max<std::int64_t>(1, p.step_depth);
+    return p.windows && p.b && !kernel.in_tile_registers() ? kernel.block_channels(p) : std::max<std::int64_t>(1, p.step_depth);
   }
 
   /// The row of a panel for the first element of a pass at one of the steps.
@@ -50,7 +50,7 @@ class Panels {
     const std::int64_t first = step * p_.step_depth, depth = steps * p_.step_depth;
     if (columns < width_) std::fill(packed, packed + depth * width_, T{0});
     if (!p_.b) return p_.kernels->pack_columns({0, 0, column, columns, step, steps}, packed);
-    if (p_.b_halves) return pair_rows(static_cast<const std::uint16_t*>(p_.b) + column + 2 * first * p_.b_row, columns, depth, packed);
+    if (p_.b_halves) return kernel_.pairing(static_cast<const std::uint16_t*>(p_.b) + column + 2 * first * p_.b_row, p_.b_row, packed, width_, depth, columns);
     const T* from = static_cast<const T*>(p_.b) + column * p_.b_column + first * p_.b_row;
     if (lies_transposed()) return transpose(from, columns, depth, packed);
     for (std::int64_t k = 0; k < depth; ++k) {
@@ -77,13 +77,11 @@ class Panels {
   }
 
  private:
-  /// Puts elements of two rows side by side.
-  void pair_rows(const std::uint16_t* from, std::int64_t columns, std::int64_t depth, T* packed) const {
+  /// Puts elements of two rows side by side, wherever they lie.
+  void pair_elements(const std::uint16_t* from, std::int64_t columns, std::int64_t depth, T* packed) const {
     auto* to = reinterpret_cast<std::uint32_t*>(packed);
-    for (std::int64_t k = 0; k < depth; ++k, to += width_) {
-      const std::uint16_t *even = from + 2 * k * p_.b_row, *odd = even + p_.b_row;
-      for (std::int64_t j = 0; j < columns; ++j) to[j] = even[j] | static_cast<std::uint32_t>(odd[j]) << 16;
-    }
+    for (std::int64_t k = 0; k < depth; ++k, to += width_, from += 2 * p_.b_row)
+      for (std::int64_t j = 0; j < columns; ++j) to[j] = from[j * p_.b_column] | static_cast<std::uint32_t>(from[j * p_.b_column + p_.b_row]) << 16;
   }
 
   void transpose(const T* from, std::int64_t columns, std::int64_t depth, T* packed) const {
@@ -102,13 +100,20 @@ class Panels {
     for (std::int64_t k = 0; last > columns && k < depth_; ++k) std::fill(packed + k * width_ + std::max(first, columns), packed + k * width_ + last, T{0});
     last = std::min(last, columns);
     if (first >= last) return;
-    const T* from = static_cast<const T*>(p_.b) + (panel * width_ + first) * p_.b_column;
     packed += first;
+    if (p_.b_halves) return pair_columns(static_cast<const std::uint16_t*>(p_.b) + (panel * width_ + first) * p_.b_column, last - first, packed);
+    const T* from = static_cast<const T*>(p_.b) + (panel * width_ + first) * p_.b_column;
     if (lies_transposed()) return transpose(from, last - first, depth_, packed);
     if (p_.steps > 1 && p_.b_step == 1 && p_.b_row == p_.steps) return transpose_steps(from, last - first, packed);
     for (std::int64_t k = 0; k < p_.step_depth; k += pass_)
       for (std::int64_t s = 0; s < p_.steps; ++s)
         pack_pass(from + s * p_.b_step + k * p_.b_row, last - first, std::min(pass_, p_.step_depth - k), packed + row_of(p_, pass_, s, k) * width_);
+  }
+
+  void pair_columns(const std::uint16_t* from, std::int64_t columns, T* packed) const {
+    for (std::int64_t k = 0; k < p_.step_depth; k += pass_)
+      for (std::int64_t s = 0; s < p_.steps; ++s)
+        pair_elements(from + s * p_.b_step + 2 * k * p_.b_row, columns, std::min(pass_, p_.step_depth - k), packed + row_of(p_, pass_, s, k) * width_);
   }
 
   void pack_pass(const T* from, std::int64_t columns, std::int64_t depth, T* packed) const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 
 #include "ahead.h"
@@ -28,6 +29,16 @@ class WindowRows {
     p_.kernels->place_rows({row, end - row, 0, 0, 0, p_.steps}, table_);
     for (std::int64_t s = 0; s < p_.steps; ++s) std::fill(table_ + s * kRows + end - row, table_ + (s + 1) * kRows, -1);
     rows_ = end - row, height_ = 0;
+  }
+
+  /// Copies rows [row, end) one after the other.
+  void gather(std::int64_t row, std::int64_t end, T* to) {
+    for (std::int64_t first = row; first < end; first += kFinishedRows) {
+      const std::int64_t last = std::min(end, first + kFinishedRows);
+      place(first, last);
+      for (std::int64_t i = 0; i < last - first; ++i)
+        for (std::int64_t s = 0; s < p_.steps; ++s, to += p_.step_depth) std::memcpy(to, run_at(table_[s * kFinishedRows + i]), static_cast<std::size_t>(p_.step_depth) * sizeof(T));
+    }
   }
 
   /// Multiplies these rows with a packed panel.
@@ -99,9 +110,15 @@ class WindowRows {
     bool any = false;
     for (std::int64_t i = 0; i < height; ++i) {
       any = any || places[i] >= 0;
-      rows[i] = places[i] >= 0 ? static_cast<const T*>(p_.a) + places[i] : zeros_;
+      rows[i] = run_at(places[i]);
     }
     return any;
+  }
+
+  /// Places count elements of the value, which are halves of pairs.
+  const void* run_at(std::int64_t place) const {
+    const auto size = static_cast<std::int64_t>(is_reduced_float(kernel_.dtype) ? sizeof(T) / 2 : sizeof(T));
+    return place >= 0 ? static_cast<const std::byte*>(p_.a) + place * size : static_cast<const void*>(zeros_);
   }
 
   const MatrixKernel& kernel_;

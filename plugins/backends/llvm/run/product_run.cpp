@@ -227,7 +227,7 @@ class PooledProduct {
  public:
   PooledProduct(const TiledProduct& step, const CompiledProduct& compiled, const Call& call)
       : bands_(*step.pooling), pooling_(bands_.pooling), kernels_(step, compiled, call), pictures_(pooling_.pictures.evaluate(call.symbols)), rows_(pooling_.rows.evaluate(call.symbols)),
-        height_(pooling_.height.evaluate(call.symbols)), row_bytes_(pooling_.width * step.n.constant() * static_cast<std::int64_t>(size_of(step.dtype))),
+        height_(pooling_.height.evaluate(call.symbols)), row_bytes_(bands_.row_bytes),
         units_(pictures_ * rows_ == 0 ? 0 : compiled.pooling->units.evaluate(call.symbols) / (pictures_ * rows_)), has_epilogue_(step.epilogue.has_value()) {}
 
   const CallKernels& kernels() const { return kernels_; }

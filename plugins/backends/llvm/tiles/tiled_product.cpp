@@ -89,7 +89,7 @@ class ProductTiler {
     made_.m = product_.row_count(), made_.n = product_.column_count();
     for (const Role& r : product_.batch) made_.batch.push_back(r.loop.extent), made_.c_batch_strides.push_back(r.c);
     made_.c_row_stride = product_.result_row_stride();
-    if (is_paired()) made_.steps = Dim(product_.depth().constant() / 2), made_.step_depth = Dim(1);
+    if (is_paired() && !product_.a.windows) made_.steps = halved(product_.depth()), made_.step_depth = Dim(1);
     else set_sum();
     place_loops();
     if (product_.a.windows) read_windows(*product_.a.windows);
@@ -162,6 +162,7 @@ class ProductTiler {
   /// Pairs of the right operand lie side by side, or packing puts them so.
   bool in_pairs() const {
     if (product_.a.dtype != product_.b.dtype || !context_.machine.multiplies_pairs(product_.b.dtype) || !product_.b.matrix || !is_even(product_.depth()) || product_.depth().constant() < 4) return false;
+    if (product_.a.windows) return true;
     const Matrix& b = *product_.b.matrix;
     return b.column_stride == Dim(1) || (b.row_stride == Dim(1) && (is_even(b.column_stride) || product_.column_count() == Dim(1)));
   }
@@ -172,11 +173,12 @@ class ProductTiler {
   }
   bool reads_right_in_place() const { return product_.b.matrix && product_.b.dtype == dtype_; }
 
-  /// Strides by pairs.
+  static Dim halved(const Dim& d) { return is_even(d) ? Dim(d.constant() / 2) : Dim(0); }
+
+  /// Strides by pairs. Beside windows they are of single ones.
   void pair(TiledOperand& a, TiledOperand& b) const {
-    const auto halved = [](const Dim& d) { return is_even(d) ? Dim(d.constant() / 2) : Dim(0); };
-    if (!a.pack) a.row_stride = halved(a.row_stride);
-    b.in_halves = b.row_stride != Dim(1) || (b.column_stride == Dim(1) && !(product_.column_count() == Dim(1)));
+    if (!a.pack && !a.table) a.row_stride = halved(a.row_stride);
+    b.in_halves = a.table || b.row_stride != Dim(1) || (b.column_stride == Dim(1) && !(product_.column_count() == Dim(1)));
     if (!b.in_halves) b.column_stride = halved(b.column_stride);
   }
 
@@ -186,6 +188,7 @@ class ProductTiler {
     const bool one_sum = (reads_left_in_place() && (product_.b.windows || reads_right_in_place())) || summed.empty();
     const std::size_t outer = product_.a.windows ? product_.a.windows->taps.size() : one_sum ? summed.size() : 1;
     made_.steps = count_of(summed.first(outer)), made_.step_depth = count_of(summed.subspan(outer));
+    if (is_paired()) made_.step_depth = halved(made_.step_depth);
   }
 
   void read(TiledOperand& to, const Matrix& from) const {
@@ -388,7 +391,8 @@ BandedPooling in_bands(ContractionStep& step, const CpuMachine& machine) {
   const std::int64_t row = step.pooling->width * step.product.column_count().constant();
   BandedPooling made{std::move(*step.pooling), 0};
   made.band = machine.pooled_rows(row, made.pooling.step, made.pooling.window);
-  const Dim block(made.rows_of_block() * row * static_cast<std::int64_t>(size_of(step.product.dtype)));
+  made.row_bytes = row * static_cast<std::int64_t>(size_of(step.product.dtype));
+  const Dim block(made.rows_of_block() * made.row_bytes);
   note_block(made.pooling.kernel, block);
   if (step.epilogue) note_block(*step.epilogue, block);
   return made;

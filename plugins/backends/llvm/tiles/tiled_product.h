@@ -47,6 +47,7 @@ struct RowsBeside {
 struct BandedPooling {
   codegen::Pooling pooling;
   std::int64_t band;  // rows of results
+  std::int64_t row_bytes = 0;  // of a picture
 
   /// Rows of a picture that a band reads at most.
   std::int64_t rows_of_block() const { return (band - 1) * pooling.step + pooling.window; }

@@ -20,6 +20,9 @@ struct Product {
   std::int64_t batch = 0;
 };
 
+/// With tile registers where the machine has them, and with vectors of each width.
+constexpr unsigned kWidths[] = {0, 64, 32, 16};
+
 std::string difference(const Product& c, DType dtype, const llvm_test::Choice& choice) {
   ir::Graph graph;
   ops::NodeBuilder builder(graph);
@@ -93,10 +96,11 @@ TEST_CASE("what follows a product of few columns changes nothing about what is r
 TEST_CASE("products of many shapes", "[products]") {
   const std::vector<Product> cases = {{1, 300, 200},  {3, 257, 129},  {5, 1200, 130},          {6, 64, 64},           {7, 100, 65},
                                    {13, 513, 70},  {100, 37, 63},  {193, 1025, 96},         {40, 60, 50, true},    {40, 60, 50, false, true},
-                                   {40, 600, 150, true, true}, {1, 5000, 40}, {200, 1, 300}, {33, 70, 65, false, false, 3}, {20, 40, 30, true, true, 9}};
+                                   {40, 600, 150, true, true}, {1, 5000, 40}, {200, 1, 300}, {33, 70, 65, false, false, 3}, {20, 40, 30, true, true, 9},
+                                   {32, 64, 32}, {64, 1030, 96}, {47, 90, 33, false, true}, {200, 2600, 40}};
   for (const Product& c : cases)
     for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
-      for (const unsigned width : {0u, 32u, 16u}) {
+      for (const unsigned width : kWidths) {
         INFO(c.m << " x " << c.k << " x " << c.n << ", batch " << c.batch << ", " << name_of(dtype) << ", width " << width);
         CHECK(difference(c, dtype, {.width = width}) == "");
       }
@@ -133,7 +137,7 @@ TEST_CASE("weights stay packed when they come again, and not when they change wi
 TEST_CASE("long sums of many rows, and what follows them", "[products]") {
   for (const auto& [m, k, n] : {std::array<std::int64_t, 3>{101, 4096, 70}, {49, 3001, 130}, {250, 2800, 33}})
     for (const DType dtype : {DType::f32, DType::f64})
-      for (const unsigned width : {0u, 32u, 16u})
+      for (const unsigned width : kWidths)
         for (const int threads : {1, 2}) {
           INFO(m << " x " << k << " x " << n << ", " << name_of(dtype) << ", width " << width << ", threads " << threads);
           CHECK(difference({m, k, n}, dtype, {.width = width, .threads = threads}) == "");
@@ -156,7 +160,7 @@ TEST_CASE("few rows times a transposed matrix, and few columns", "[products]") {
   for (const std::int64_t m : {1, 2, 4, 5, 11, 48, 49})
     for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{257, 131}, {4100, 66}, {1030, 30}, {640, 3}})
       for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
-        for (const unsigned width : {0u, 32u, 16u}) {
+        for (const unsigned width : kWidths) {
           INFO(m << " x " << k << " x " << n << ", " << name_of(dtype) << ", width " << width);
           CHECK(difference({m, k, n, false, true}, dtype, {.width = width, .threads = 2}) == "");
         }
@@ -166,7 +170,7 @@ TEST_CASE("few rows times a matrix that lies plain", "[products]") {
   for (const std::int64_t m : {1, 3, 4, 5, 8, 11})
     for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{33, 64}, {257, 131}, {40, 4500}, {1, 300}})
       for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
-        for (const unsigned width : {0u, 32u, 16u}) {
+        for (const unsigned width : kWidths) {
           INFO(m << " x " << k << " x " << n << ", " << name_of(dtype) << ", width " << width);
           CHECK(difference({m, k, n}, dtype, {.width = width, .threads = 2}) == "");
         }
