@@ -3,7 +3,7 @@ import re
 
 import pytest
 from tests.lint.test_lint import ROOT, tracked
-from tests.lint.test_rooms import LAYERS, rooms_of
+from tests.lint.test_rooms import LAYERS, PACKAGE, rooms_of, rooms_of_package
 
 PAGES = [path for path in tracked(".", suffixes={".md"}) if "CHANGELOG" not in path.name]
 # Files, and the folders that hold them.
@@ -33,4 +33,13 @@ def test_readmes_name_the_files_of_their_rooms(layer):
     for room, paths in rooms_of(layer).items():
         text = (ROOT / layer / room / "README.md").read_text()
         missing += [str(path.relative_to(ROOT)) for path in paths if not re.search(rf"\b{re.escape(path.stem)}\b", text)]
+    assert missing == []
+
+
+def test_readmes_name_the_modules_of_folders_of_the_package():
+    missing = []
+    for room, paths in rooms_of_package().items():
+        if room != ".":
+            text = (ROOT / PACKAGE / room / "README.md").read_text()
+            missing += [str(path.relative_to(ROOT)) for path in paths if path.stem != "__init__" and f"`{path.stem}`" not in text]
     assert missing == []

@@ -9,6 +9,7 @@ LAYERS = tomllib.loads((ROOT / "docs/rooms.toml").read_text())
 # What an include of another file of the layer may start from, besides the folder of the file itself.
 ROOTS = ["framework", "plugins/frontends", "plugins/backends/codegen", "plugins/backends/llvm", "plugins/backends/cuda", "plugins/passes"]
 MOST_FILES = 45
+PACKAGE = "plugins/frontends/python/package/tenon"
 
 
 def rooms_of(layer: str) -> dict[str, list]:
@@ -55,3 +56,15 @@ def test_rooms_include_what_comes_before_them(layer):
 @pytest.mark.parametrize("layer", LAYERS)
 def test_rooms_can_be_known(layer):
     assert {room: len(paths) for room, paths in rooms_of(layer).items() if len(paths) > MOST_FILES} == {}
+
+
+def rooms_of_package() -> dict[str, list]:
+    """Modules of the Python package by folder."""
+    rooms = {}
+    for path in tracked(PACKAGE, suffixes={".py", ".pyi"}):
+        rooms.setdefault(str(path.parent.relative_to(ROOT / PACKAGE)), []).append(path)
+    return rooms
+
+
+def test_folders_of_the_package_can_be_known():
+    assert {room: len(paths) for room, paths in rooms_of_package().items() if len(paths) > MOST_FILES} == {}

@@ -25,7 +25,7 @@ std::optional<std::size_t> number(PyObject* words, const char* name) {
 ToldToTorch told_to_torch() {
   ToldToTorch found;
   if (!is_imported("torch._dynamo.eval_frame")) return found;
-  const Ref module = Ref::steal(imported("tenon._told_to_torch"));
+  const Ref module = Ref::steal(imported("tenon._torch_compile.told"));
   const Ref words = module ? Ref::steal(PyObject_CallMethod(module.get(), "words", nullptr)) : Ref();
   if (words && PyDict_Check(words.get())) {
     if (told(words.get(), "dynamic")) found.dynamic = is_told(words.get(), "dynamic");

@@ -16,7 +16,7 @@ struct ToldToTorch {
   std::string no_recompiles;                     // who says that a recompile is an error; empty where nobody does
 };
 
-/// Reads it by the package's `tenon._told_to_torch`, where the program has imported torch._dynamo; else nothing is told. Asked when something is to be
+/// Reads it by the package's `tenon._torch_compile.told`, where the program has imported torch._dynamo; else nothing is told. Asked when something is to be
 /// captured, never by a call that finds its code. A failure to read counts as nothing told.
 ToldToTorch told_to_torch();
 

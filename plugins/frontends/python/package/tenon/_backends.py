@@ -55,11 +55,11 @@ def resolve(backend: str | list[str] | tuple[str, ...] | Callable | None, torch_
         ours = [plugin["name"] for plugin in plugins() if plugin["kind"] in ("backend", "frontend")]
         if backend in ours or "torch" not in sys.modules:
             return (backend,), None, backend  # a name that is nobody's is refused where a session looks for it
-        from tenon import _torch_backends
+        from tenon._torch_compile import registry
 
-        if found := _torch_backends.backend_named(backend, torch_options or {}):
+        if found := registry.backend_named(backend, torch_options or {}):
             return None, found, backend
-        known = [*backends(), *_torch_backends.names()]
+        known = [*backends(), *registry.names()]
         raise ConfigError(f"unknown backend {backend!r}; known: {', '.join(known)}{did_you_mean(backend, known)}")
     if isinstance(backend, (list, tuple)):
         if not backend or not all(isinstance(name, str) for name in backend):

@@ -13,7 +13,7 @@ from tenon._backends import plugins, resolve
 from tenon._errors import ConfigError, did_you_mean
 from tenon._graph import python_backend
 from tenon._messages import tell_once
-from tenon._torch_backends import is_option_of_inductor
+from tenon._torch_compile.registry import is_option_of_inductor
 
 if TYPE_CHECKING:
     import numpy as np

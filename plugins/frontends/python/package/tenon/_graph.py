@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tenon import _by_library, _render, _traced
+from tenon import _render, _traced
 from tenon._messages import tell_once
-from tenon._told_to_torch import suppresses_errors
+from tenon._torch_compile import by_library
+from tenon._torch_compile.told import suppresses_errors
 
 if TYPE_CHECKING:
     import torch
@@ -88,7 +89,7 @@ class Graph:
 
         Calls of NumPy stay what they are. A backend that fails on them gets torch's calls alone, in as many graphs as that takes.
         """
-        from tenon._fx import module_of
+        from tenon._torch_compile.fx import module_of
 
         self._asked_as_fx = True
         return module_of(self)
@@ -103,7 +104,7 @@ class Graph:
         torch = sys.modules.get("torch")
         if torch is None or not (any(isinstance(one, torch.Tensor) for one in example_inputs) or any(name.startswith("torch.") for name in self._traced.op_names)):
             return self
-        from tenon._captured_module import CapturedModule
+        from tenon._torch_compile.captured_module import CapturedModule
 
         return CapturedModule(self)
 
@@ -124,10 +125,10 @@ def python_backend(backend: Callable, traced: _traced.TracedGraph, example_input
         if suppresses_errors():
             tell_once("fallbacks", f"a backend failed on {graph.name}, which runs call by call, as torch._dynamo.config.suppress_errors asks: {refusal!r}")
             return graph.forward
-        if not (graph._asked_as_fx and _by_library.holds_numpy(traced)):
+        if not (graph._asked_as_fx and by_library.holds_numpy(traced)):
             raise
-        _by_library.tell(getattr(backend, "__name__", type(backend).__name__), refusal)
-        return _by_library.ByLibrary(graph, backend)
+        by_library.tell(getattr(backend, "__name__", type(backend).__name__), refusal)
+        return by_library.ByLibrary(graph, backend)
 
 
 def _call(target: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:

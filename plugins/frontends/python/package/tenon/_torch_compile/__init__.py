@@ -1,0 +1,1 @@
+"""What speaks to torch.compile: in its words, with its graphs, by its names."""
