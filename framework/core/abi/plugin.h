@@ -86,6 +86,8 @@ typedef struct TenonHost {
   int32_t (*cache_put)(void* self, TenonBytes key, TenonBytes value);
   /* A named optional extension, or null. Same-build only, unless the extension says otherwise. */
   const void* (*feature)(void* self, const char* name);
+  /* How far the current compile of a group is: `done` of `total` pieces (kernels). For people who wait; callable on the workers of its loops, too. */
+  void (*progress)(void* self, int64_t done, int64_t total);
 } TenonHost;
 
 /* ---- backend ---- */

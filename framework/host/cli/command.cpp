@@ -1,6 +1,7 @@
 #include "command.h"
 
 #include <fmt/format.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -97,8 +98,7 @@ void check_file(const std::string& path) {
     throw CommandError(kBadUsage, fmt::format("cannot read {}: {}{}", path, why, host::nearest_path_text(path)));
 }
 
-/// A driver reads the configuration by itself: what the command line says reaches it as the flags' variables.
-static void hand_settings_on(const Command& command, const Session& session) {
+void hand_settings_on(const Command& command, const Session& session) {
   if (!command.config.empty()) ::setenv("TENON_CONFIG", command.config.c_str(), 1);
   if (!command.logs.empty()) ::setenv("TENON_LOGS", command.logs.c_str(), 1);
   const nlohmann::json flags = session.query("flags");
@@ -109,17 +109,25 @@ static void hand_settings_on(const Command& command, const Session& session) {
   }
 }
 
-void run_driver(const Command& command, const Session& session, const std::string& path, const std::vector<std::string>& arguments) {
+std::vector<std::vector<std::string>> drivers(const Session& session, const std::string& path) {
+  std::vector<std::vector<std::string>> programs;
   const nlohmann::json all = session.query("plugins");
   for (const nlohmann::json& plugin : all["plugins"]) {
     const auto suffixes = plugin.value("suffixes", std::vector<std::string>());
     const auto reads = [&](const std::string& suffix) { return std::filesystem::path(path).filename().string().ends_with(suffix); };
-    if (plugin["state"] != "found" || !plugin.contains("program") || std::none_of(suffixes.begin(), suffixes.end(), reads)) continue;
-    std::vector<std::string> words = plugin["program"].get<std::vector<std::string>>();
-    words.insert(words.end(), arguments.begin(), arguments.end());
-    hand_settings_on(command, session);
-    execute(words);
+    if (plugin["state"] == "found" && plugin.contains("program") && (path.empty() || std::any_of(suffixes.begin(), suffixes.end(), reads)))
+      programs.push_back(plugin["program"].get<std::vector<std::string>>());
   }
+  return programs;
+}
+
+void run_driver(const Command& command, const Session& session, const std::string& path, const std::vector<std::string>& arguments) {
+  const auto programs = drivers(session, path);
+  if (programs.empty()) return;
+  std::vector<std::string> words = programs.front();
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  hand_settings_on(command, session);
+  execute(words);
 }
 
 std::string program_beside(const std::string& name) {
@@ -150,6 +158,22 @@ void execute(const std::vector<std::string>& given) {
   std::fflush(nullptr);
   ::execvp(arguments[0], arguments.data());
   throw CommandError(kFailed, fmt::format("cannot start {}: {}", words[0], std::strerror(errno)));
+}
+
+int execute_and_wait(const std::vector<std::string>& words) {
+  constexpr int kDidNotStart = 127;
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    try {
+      execute(words);
+    } catch (const CommandError&) {
+      ::_exit(kDidNotStart);
+    }
+  }
+  int status = 0;
+  while (child > 0 && ::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return child > 0 && WIFEXITED(status) ? WEXITSTATUS(status) : kDidNotStart;
 }
 
 }  // namespace tenon::cli

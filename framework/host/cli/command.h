@@ -51,6 +51,7 @@ void add_verify(CLI::App& app, Command& command);
 void add_explain(CLI::App& app, Command& command);
 void add_flags(CLI::App& app, Command& command);
 void add_cache(CLI::App& app, Command& command);
+void add_doctor(CLI::App& app, Command& command);
 
 /// A session made with the command's options. Throws CommandError: bad usage when the configuration is wrong.
 class Session {
@@ -82,6 +83,10 @@ std::pair<std::string, std::string> split_target(const std::string& target);
 /// Throws CommandError (bad usage) unless the file can be read.
 void check_file(const std::string& path);
 
+/// The programs of drivers that read the file, each with its first arguments, the preferred one first; all drivers' where `path` is empty.
+std::vector<std::vector<std::string>> drivers(const Session& session, const std::string& path);
+/// Puts the command's settings into the environment: a driver reads the configuration by itself.
+void hand_settings_on(const Command& command, const Session& session);
 /// Replaces this process by the driver that reads the target's file, with these arguments and the command's settings in the
 /// environment; returns only when no driver reads it.
 void run_driver(const Command& command, const Session& session, const std::string& path, const std::vector<std::string>& arguments);
@@ -91,5 +96,7 @@ std::string program_beside(const std::string& name);
 /// Replaces this process. A program without a path is taken from the environment that this command is installed in (bin beside the lib
 /// that holds it) where it has it, else from PATH. Throws CommandError (failed) when the program does not start.
 [[noreturn]] void execute(const std::vector<std::string>& words);
+/// The same in a process of its own. Gives its exit status; 127 where it does not start.
+int execute_and_wait(const std::vector<std::string>& words);
 
 }  // namespace tenon::cli

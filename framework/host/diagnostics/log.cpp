@@ -9,6 +9,8 @@
 namespace tenon::host {
 namespace {
 
+std::atomic<MessageListener> g_message_listener{nullptr};
+
 constexpr std::uint32_t kAll = (1u << kLogNames.size()) - 1;
 
 std::uint32_t bit_of(std::string_view name) {
@@ -19,6 +21,7 @@ std::uint32_t bit_of(std::string_view name) {
 
 std::uint32_t bit_or_throw(std::string_view name) {
   if (name == "all") return kAll;
+  if (name == "help") return 0;
   if (const std::uint32_t bit = bit_of(name)) return bit;
   std::vector<std::string> known = {"all"};
   for (const LogName& log : kLogNames) known.emplace_back(log.name);
@@ -45,6 +48,14 @@ struct Log::Sink {
     logger.flush_on(spdlog::level::trace);
   }
 };
+
+std::string log_help() {
+  std::string text = "The logs of TENON_LOGS=NAME,NAME and tenon.set_logs(NAME=True), which are written to stderr; \"all\" for every one:\n";
+  for (const LogName& log : kLogNames) text += fmt::format("  {:<13} {}\n", log.name, log.meaning);
+  return text;
+}
+
+void set_message_listener(MessageListener listener) { g_message_listener.store(listener); }
 
 Log::Log() = default;
 Log::~Log() = default;
@@ -76,6 +87,8 @@ bool Log::wants(std::string_view name) const {
 
 void Log::write(TenonLevel level, std::string_view name, std::string_view origin, std::string_view text) {
   if (level < TENON_WARNING && !wants(name)) return;
+  if (const MessageListener listener = level < TENON_WARNING ? nullptr : g_message_listener.load())
+    return listener(std::string(name).c_str(), (origin.empty() ? std::string(text) : fmt::format("{}: {}", origin, text)).c_str());
   std::call_once(sink_once_, [this] { sink_ = std::make_unique<Sink>(); });
   const std::string line = origin.empty() ? fmt::format("{}: {}", name, text) : fmt::format("{}: {}: {}", name, origin, text);
   sink_->logger.log(level_of(level), line);

@@ -38,13 +38,21 @@ inline constexpr std::array<LogName, 15> kLogNames = {{
     {"runtime", "plans, arenas and memory"},
 }};
 
+/// A line for each log: its name and what it shows; what the name "help" asks for.
+std::string log_help();
+
+/// Takes what is said unasked in this process, warnings and errors, in place of stderr: on the thread where it is said, maybe on several at a time. It must
+/// not call back into libtenon. Null puts stderr back.
+using MessageListener = void (*)(const char* log, const char* text);
+void set_message_listener(MessageListener listener);
+
 /// The logs of one session. Thread-safe; asking whether a log is on is one atomic load.
 class Log {
  public:
   Log();
   ~Log();
 
-  /// Switches on exactly the logs named in a comma-separated list ("all" for every one). Throws (invalid_argument) for an unknown
+  /// Switches on exactly the logs named in a comma-separated list ("all" for every one; "help" is for whoever asks, and none). Throws (invalid_argument) for an unknown
   /// name, with the nearest right one.
   void set(std::string_view names);
   /// The names that are on.
@@ -53,7 +61,7 @@ class Log {
   /// Whether that log is on. An unknown name is off.
   bool wants(std::string_view name) const;
   /// Writes a text that may have several lines; `origin` is the plugin that says it, or empty. Below a warning it is dropped
-  /// unless the log is on; warnings and errors are always shown.
+  /// unless the log is on; warnings and errors are always shown, or handed to the process's listener.
   void write(TenonLevel level, std::string_view name, std::string_view origin, std::string_view text);
 
  private:

@@ -1,14 +1,19 @@
-// Tells on stderr how far a compile is that takes more than a second.
+// Tells how far a compile is that takes more than a second: on stderr, or to whoever listens in this process.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
-#include <mutex>
+#include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
 
 namespace tenon::host {
+
+/// Takes what is told in this process in place of stderr: a line and which part of the whole is done, from 0 to 1; an empty line when the compile has
+/// ended. Called on a thread of its own, also after the compile where it takes long. Null puts stderr back.
+using ProgressListener = void (*)(const char* line, double part);
+void set_progress_listener(ProgressListener listener);
 
 /// One compile. A thread of its own writes, and holds no lock while it does: a compile never waits for a terminal.
 class Progress {
@@ -21,19 +26,14 @@ class Progress {
 
   /// A backend begins to compile a group of so many nodes.
   void begin_group(std::string_view backend, std::size_t nodes);
+  /// Of what it compiles now, so many pieces of all are done.
+  void note_pieces(std::int64_t done, std::int64_t total);
 
  private:
-  void tell();
-  std::string line(double seconds);
+  struct State;
 
-  const std::size_t nodes_;
-  bool terminal_ = false;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool done_ = false;
-  std::string backend_;
-  std::size_t begun_ = 0, group_ = 0;  // nodes of all groups that were begun, and of the last one
-  std::thread teller_;
+  std::shared_ptr<State> state_;  // null: nothing is told
+  std::thread teller_;            // detached where a listener is told, which may take as long as it likes
 };
 
 }  // namespace tenon::host

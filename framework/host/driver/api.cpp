@@ -5,6 +5,7 @@
 #include "host/autodiff/kept_choice.h"
 #include "host/config/given_names.h"
 #include "host/devices/tensor_copy.h"
+#include "host/diagnostics/progress.h"
 #include "host/driver/captured_graph.h"
 #include "host/driver/entry_guard.h"
 #include "host/driver/program.h"
@@ -66,7 +67,9 @@ int32_t tenon_session_create(const TenonSessionOptions* options, TenonSession** 
   return guarded([&] {
     TENON_USER_CHECK(session, "the place for the session is null");
     if (options) require_size("TenonSessionOptions", options->struct_size, TENON_SIZE_THROUGH(TenonSessionOptions, override_count));
-    *session = new TenonSession{std::make_shared<Session>(options)};
+    auto made = std::make_shared<Session>(options);
+    for (const std::string& misspelt : Config::misspelt_variables()) made->events.warn_once("plugins", misspelt);
+    *session = new TenonSession{std::move(made)};
   });
 }
 
@@ -141,6 +144,10 @@ int32_t tenon_device_synchronise(TenonSession* session, DLDevice device, void* s
 int32_t tenon_session_set_logs(TenonSession* session, const char* names) {
   return guarded([&] { session_of(session).events.set_logs(names ? names : ""); });
 }
+
+void tenon_on_progress(void (*listener)(const char* line, double part)) { set_progress_listener(listener); }
+
+void tenon_on_message(void (*listener)(const char* category, const char* text)) { set_message_listener(listener); }
 
 int32_t tenon_session_log_enabled(TenonSession* session, const char* category) {
   return session && category && session->session->events.wants(category) ? 1 : 0;

@@ -1,8 +1,10 @@
 #include "host/driver/session.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "host/driver/diagnosis.h"
 #include "host/machine/memory_pool.h"
 #include "host/machine/threads.h"
 
@@ -12,10 +14,10 @@ using nlohmann::json;
 
 Session::Session(const TenonSessionOptions* options) : config(Config::load(options)), registry(config, events), devices(events) {
   registry.check(config);
-  for (const std::string& misspelt : Config::misspelt_variables()) events.warn_once("plugins", misspelt);
   std::string logs;
   for (const std::string& name : config.logs) logs += (logs.empty() ? "" : ",") + name;
   events.set_logs(logs);
+  if (std::ranges::find(config.logs, "help") != config.logs.end()) std::fputs(log_help().c_str(), stderr);
   set_thread_count(config.threads);
   pool_set_idle_limit(config.pool_bytes);
 }
@@ -127,7 +129,13 @@ json Session::query(const std::string& what) {
   if (what == "statistics") return statistics();
   if (what == "cache") return registry.describe_cache();
   if (what == "devices") return devices.describe();
-  throw Exception(Code::not_found, fmt::format("nothing is known as '{}'; ask for plugins, plugin:NAME, passes, flags, config, cache or statistics", what));
+  if (what == "doctor") return diagnosis(*this);
+  if (what == "logs") {
+    json logs = json::object();
+    for (const LogName& log : kLogNames) logs[log.name] = log.meaning;
+    return logs;
+  }
+  throw Exception(Code::not_found, fmt::format("nothing is known as '{}'; ask for plugins, plugin:NAME, passes, flags, config, cache, doctor, logs, devices or statistics", what));
 }
 
 json Session::statistics() {

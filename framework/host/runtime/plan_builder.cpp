@@ -256,6 +256,7 @@ std::optional<Error> PlanBuilder::compile(Step& step) {
   std::vector<std::uint32_t> origins(step.group.graph->node_capacity(), TENON_NO_NODE);
   for (std::size_t i = 0; i < step.group.nodes.size(); ++i) origins[step.group.graph->nodes()[i].value] = step.group.nodes[i].value;
   if (environment_.progress) environment_.progress->begin_group(backend.name(), step.node_count);
+  const ProgressScope telling(environment_.progress);
   auto made = Artefact::compile(environment_.backends[step.backend], *step.group.graph, environment_.constants, environment_.options, origins);
   if (!made) return made.error();
   step.artefact = *std::move(made);

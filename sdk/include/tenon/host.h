@@ -41,7 +41,7 @@ typedef struct TenonSessionOptions {
 
 TENON_API int32_t tenon_session_create(const TenonSessionOptions* options, TenonSession** session);
 TENON_API void tenon_session_release(TenonSession* session);
-/* A JSON document: what is "plugins", "plugin:NAME", "flags", "passes", "config", "cache", "devices" (of the backends that are loaded), or "statistics": event counts, the memory pool,
+/* A JSON document: what is "plugins", "plugin:NAME", "flags", "passes", "config", "cache", "logs" (names and meanings), "doctor" (what a bug report should say, as sections of names and texts; loads the backends), "devices" (of the backends that are loaded), or "statistics": event counts, the memory pool,
    "memory" (the largest peak of a live plan's latest run beside inputs and constants, and that of running it node by node), and for each
    backend {nodes, steps, compile_ms, runs, run_ms, timed_runs} since the last reset. A run is timed when the plan
    touches at least 256 KB or the flag "profile" is on: reading the clock would cost a small plan more than its bookkeeping. */
@@ -91,6 +91,16 @@ TENON_API int32_t tenon_device_synchronise(TenonSession* session, DLDevice devic
 TENON_API void tenon_session_on_event(TenonSession* session, void (*callback)(void* context, const char* json), void* context);
 /* Switches logs by name, as TENON_LOGS does ("passes,fusion,kernel_code"); replaces the current set. */
 TENON_API int32_t tenon_session_set_logs(TenonSession* session, const char* names);
+
+/* Warnings and errors that nobody asked for (a plugin that is refused, a backend that fails, a cache that cannot be used) go to `listener` from now on, in
+   the whole process, instead of to stderr; null puts that back. `category` is the log that they belong to. It is called on the thread where something is
+   said, whatever that holds, maybe on several at a time, and must not call back into libtenon. */
+TENON_API void tenon_on_message(void (*listener)(const char* category, const char* text));
+
+/* How far a compile is that takes more than a second goes to `listener` from now on, in the whole process, instead of to stderr; null puts that back.
+   `line` says it in words and `part` from 0 to 1; an empty line says that the compile has ended. It is called on a thread of its own four times a second,
+   maybe once more after the compile; that does not wait for it. */
+TENON_API void tenon_on_progress(void (*listener)(const char* line, double part));
 
 /* For drivers: whether a log is on, a line for a log, an event of the driver's own (a JSON object with a "kind"). */
 TENON_API int32_t tenon_session_log_enabled(TenonSession* session, const char* category);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/abi/plugin.h"
+#include "core/abi/struct_size.h"
 
 namespace tenon {
 
@@ -56,6 +57,10 @@ class HostServices {
 
   /// True when nobody waits any longer for the current compile.
   bool cancelled() const { return host_->cancelled(host_->self) != 0; }
+  /// Says how far the current compile is: so many pieces (kernels) of all, for people who wait.
+  void progress(std::size_t done, std::size_t total) const {
+    if (TENON_COVERS(host_, progress) && host_->progress) host_->progress(host_->self, static_cast<std::int64_t>(done), static_cast<std::int64_t>(total));
+  }
   /// The bytes of constant `index` of the graph being compiled, for a backend that bakes them into its code; makes the artefact's
   /// cache key depend on them. Throws outside of compile.
   const DLTensor& read_constant(std::uint32_t index) const {

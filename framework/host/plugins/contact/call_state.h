@@ -11,6 +11,7 @@
 namespace tenon::host {
 
 class CancelScope;
+class Progress;
 
 /// What a compile lets its plugin ask for. Workers of one compile may ask at the same time.
 struct CompileScope::State {
@@ -29,6 +30,7 @@ struct CallState {
   CompileScope::State* compile = nullptr;
   ReportSlot* reports = nullptr;  // null: the thread's own
   CancelScope* cancel = nullptr;
+  Progress* progress = nullptr;  // of the compile that runs
 
   static CallState& current();
   ReportSlot& slot();

@@ -17,6 +17,9 @@ bool CancelScope::given_up() {
   return given_up_.load(std::memory_order_relaxed);
 }
 
+ProgressScope::ProgressScope(Progress* told) : outer_(std::exchange(CallState::current().progress, told)) {}
+ProgressScope::~ProgressScope() { CallState::current().progress = outer_; }
+
 bool cancelled() {
   CancelScope* scope = CallState::current().cancel;
   return scope && scope->given_up();

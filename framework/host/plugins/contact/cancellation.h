@@ -1,4 +1,4 @@
-// Giving up a compile: the driver is asked whether it still waits, by the host between steps and by plugins while they work.
+// What a compile has to do with whoever waits for it: giving it up (the driver is asked between steps, and by plugins while they work), and how far it is.
 #pragma once
 
 #include <atomic>
@@ -21,6 +21,19 @@ class CancelScope {
   void* context_;
   std::atomic<bool> given_up_{false};
   CancelScope* outer_;
+};
+
+class Progress;
+
+/// While it lives, what plugins say of how far they are goes to `told`, on this thread and on the workers of its loops; null: nowhere.
+class ProgressScope {
+ public:
+  explicit ProgressScope(Progress* told);
+  ~ProgressScope();
+  ProgressScope(const ProgressScope&) = delete;
+
+ private:
+  Progress* outer_;
 };
 
 /// Whether the driver has given up what this thread compiles.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnostics/events.h"
+#include "host/diagnostics/progress.h"
 #include "host/machine/memory_pool.h"
 #include "host/machine/threads.h"
 #include "host/plugins/contact/call_state.h"
@@ -134,6 +135,10 @@ std::int32_t cache_put(void* self, TenonBytes key, TenonBytes value) {
 
 const void* feature(void*, const char*) { return nullptr; }
 
+void note_progress(void*, std::int64_t done, std::int64_t total) {
+  if (Progress* told = CallState::current().progress) told->note_pieces(done, total);
+}
+
 /// No exception of the host may unwind into a plugin: a lack of memory or of disk becomes the call's failure value.
 template <auto function, auto failure>
 struct Guarded;
@@ -176,6 +181,7 @@ HostTable::HostTable(std::string plugin, std::uint32_t abi, Events* events, Byte
   table.cache_get = guarded<cache_get, TENON_INTERNAL>;
   table.cache_put = guarded<cache_put, TENON_INTERNAL>;
   table.feature = feature;
+  table.progress = guarded<note_progress>;
 }
 
 HostTable::~HostTable() = default;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <utility>
 
@@ -175,11 +176,15 @@ std::vector<std::shared_ptr<const KernelCode>> KernelCache::kernels(const HostSe
   const auto batches = new_batches(request, texts, codes, threads);
   const std::vector<MatrixParts::value_type> parts(request.products.begin(), request.products.end());
   const auto jobs = static_cast<std::int64_t>(parts.size() + batches.size());
+  std::size_t total = parts.size();
+  for (const Batch& batch : batches) total += batch.kernels.size();
+  std::atomic<std::size_t> done{0};
   auto work = [&](std::int64_t first, std::int64_t last) {
     for (auto job = static_cast<std::size_t>(first); job < static_cast<std::size_t>(last); ++job) {
       stop_if_cancelled(host);
       if (job < parts.size()) prepare(host, parts[job].first, parts[job].second);
       else compile(host, batches[job - parts.size()], request.listing);
+      host.progress(done += job < parts.size() ? 1 : batches[job - parts.size()].kernels.size(), total);
     }
   };
   if (jobs > 1 && threads > 1) host.parallel_for(0, jobs, 1, work);

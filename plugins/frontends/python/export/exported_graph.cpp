@@ -20,6 +20,7 @@
 #include "python/results/array_results.h"
 #include "python/results/torch_results.h"
 #include "python/session/errors.h"
+#include "python/session/messages.h"
 #include "python/session/session.h"
 
 namespace tenon::python {
@@ -159,6 +160,7 @@ std::vector<std::string> words_of(PyObject* list) {
 
 /// run(inputs, kinds): the results, in order; `kinds` of each.
 PyObject* run(PyObject* self, PyObject* args) {
+  const Delivery delivery;
   PyObject *inputs = nullptr, *kinds = nullptr;
   if (!PyArg_ParseTuple(args, "O!O!:run", &PyList_Type, &inputs, &PyList_Type, &kinds)) return nullptr;
   try {
@@ -205,6 +207,7 @@ PyObject* run(PyObject* self, PyObject* args) {
 }
 
 PyObject* compile(PyObject* self, PyObject* names) {
+  const Delivery delivery;
   TenonSession* host = session();
   Ref fast = Ref::steal(PySequence_Fast(names, "backends must be a sequence of names"));
   if (!host || !fast) return nullptr;

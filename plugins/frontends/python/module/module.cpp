@@ -1,6 +1,8 @@
 // The extension module tenon._tenon.
 #include "python/module/module.h"
 
+#include "python/session/messages.h"
+
 namespace tenon::python {
 namespace {
 
@@ -11,7 +13,11 @@ bool in_main_interpreter() {
   return false;
 }
 
-int execute(PyObject* module) { return in_main_interpreter() && add_tensor_types(module) && add_call_types(module) ? 0 : -1; }
+int execute(PyObject* module) {
+  if (!in_main_interpreter() || !add_tensor_types(module) || !add_call_types(module)) return -1;
+  listen_to_libtenon();
+  return 0;
+}
 
 PyModuleDef_Slot kSlots[] = {
     {Py_mod_exec, reinterpret_cast<void*>(execute)},

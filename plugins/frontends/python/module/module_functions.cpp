@@ -17,6 +17,7 @@
 #include "python/objects/graph_break.h"
 #include "python/opaque/python_backend.h"
 #include "python/session/errors.h"
+#include "python/session/messages.h"
 #include "python/session/session.h"
 #include "python/session/warm_up.h"
 
@@ -52,6 +53,22 @@ Ref autograd_stats() {
   set_count(dict.get(), "backward_graphs", node_counts().backward_graphs);
   set_count(dict.get(), "copied_gradients", node_counts().copied_gradients);
   return dict;
+}
+
+/// How this process's torch and CPython are reached, after the checks of both: texts by name, for people.
+PyObject* report_layouts(PyObject*, PyObject*) {
+  try {
+    Ref dict = checked(PyDict_New());
+    const auto set = [&](const char* name, const std::string& text) { checked(PyDict_SetItemString(dict.get(), name, checked(PyUnicode_FromString(text.c_str())).get())); };
+    set("frames", compat::real_frames_work() ? "go on as CPython's own after a break" : "are interpreted after a break: the check of CPython's layout failed");
+    if (const TorchLibrary* torch = torch_library()) {
+      set("tensors", torch->fallback_reason.empty() ? "are read and made directly" : torch->fallback_reason);
+      set("gradients", node_tier().native ? "nodes of our own in torch's graph" : "by autograd.Function: " + node_tier().reason);
+    }
+    return dict.release();
+  } catch (const PythonError&) {
+    return nullptr;
+  }
 }
 
 PyObject* use_native(PyObject*, PyObject* wanted) {
@@ -112,8 +129,8 @@ PyObject* query_host(PyObject*, PyObject* what) {
 
 Ref break_dict(const CaptureBreak& broken) {
   Ref stack = checked(PyList_New(0));
-  for (const CaptureBreak::Entry& e : broken.stack)
-    checked(PyList_Append(stack.get(), checked(Py_BuildValue("(siss)", e.file.c_str(), e.line, e.function.c_str(), e.code.c_str())).get()));
+  for (const StackEntry& e : broken.stack)
+    checked(PyList_Append(stack.get(), checked(Py_BuildValue("(sissii)", e.file.c_str(), e.line, e.function.c_str(), e.code.c_str(), e.begin, e.end)).get()));
   return checked(Py_BuildValue("{sssssO}", "reason", broken.reason.c_str(), "hint", broken.hint.c_str(), "stack", stack.get()));
 }
 
@@ -209,6 +226,7 @@ PyObject* end_warm_up(PyObject*, PyObject*) {
     const GilReleased released;
     finish_warm_up();
   }
+  deliver_messages();  // of threads that have ended, before the interpreter does
   Py_RETURN_NONE;
 }
 
@@ -223,6 +241,7 @@ PyMethodDef kFunctions[] = {
     {"explain_capture", explain_capture, METH_VARARGS, "Captures and runs a call once and reports."},
     {"export_capture", export_capture, METH_VARARGS, "Captures a call whole, apart from the program."},
     {"start_warm_up", begin_warm_up, METH_NOARGS, "Starts the code generator on a thread of its own."},
+    {"layouts", report_layouts, METH_NOARGS, "How torch and CPython are reached, as texts by name."},
     {"finish_warm_up", end_warm_up, METH_NOARGS, "Waits until that has been done."},
     {"load_exported", load_exported, METH_O, "Reads a .tnx file."},
     {nullptr, nullptr, 0, nullptr},

@@ -5,6 +5,8 @@
 #include "python/objects/imported.h"
 #include "python/objects/pending_exception.h"
 #include "python/session/errors.h"
+#include "python/session/messages.h"
+#include "python/session/notebook.h"
 
 namespace tenon::python {
 namespace {
@@ -70,6 +72,8 @@ TenonSession* session() {
   }
   g_session = made;
   read_configured_logs();
+  show_progress_in_notebooks();
+  deliver_messages();
   return g_session;
 }
 
@@ -101,6 +105,7 @@ Ref query_text(const char* what) {
   TenonSession* s = session();
   char* json = nullptr;
   if (!s) return {};
+  const Delivery delivery;
   if (tenon_session_query(s, what, &json) != TENON_OK) {
     set_host_error();
     return {};

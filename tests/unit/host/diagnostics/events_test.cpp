@@ -43,6 +43,28 @@ TEST_CASE("logs are switched by name, and an unknown name is an error with a sug
   CHECK_THROWS_WITH(log.set("kernel-cod"), Catch::Contains("unknown log 'kernel-cod'; did you mean 'kernel_code'?"));
 }
 
+TEST_CASE("the help of logs has a line for each, and is none") {
+  const std::string help = log_help();
+  for (const LogName& log : kLogNames) CHECK_THAT(help, Catch::Contains(fmt::format("  {}", log.name)) && Catch::Contains(log.meaning));
+  Log log;
+  log.set("help,passes");
+  CHECK(log.names() == std::vector<std::string>{"passes"});
+}
+
+TEST_CASE("a listener takes what is said unasked, and nothing else") {
+  static std::vector<std::string> heard;
+  set_message_listener([](const char* log, const char* text) { heard.push_back(fmt::format("{}|{}", log, text)); });
+  Events events;
+  events.set_logs("passes");
+  events.warn_once("fallbacks", "said once");
+  events.warn_once("fallbacks", "said once");
+  events.log(TENON_ERROR, "plugins", "words", "fails");
+  events.log(TENON_INFO, "passes", "words", "a log that is on");
+  set_message_listener(nullptr);
+  events.warn_once("fallbacks", "for stderr");
+  CHECK(heard == std::vector<std::string>{"fallbacks|said once", "plugins|words: fails"});
+}
+
 TEST_CASE("the nearest word is found, and only a near one") {
   const std::vector<std::string> known = {"llvm", "reference", "printer"};
   CHECK(nearest_word("lvm", known) == "llvm");

@@ -15,6 +15,7 @@ from tenon._backends import backends, plugins, register_backend
 from tenon._compile import compile
 from tenon._control import allow_in_graph, cond, disable, graph_break, is_compiling
 from tenon._diagnostics import reset, set_logs, stats
+from tenon._doctor import doctor
 from tenon._errors import CompileError, ConfigError, Error, GraphBreakError, PluginError
 from tenon._explain import Explanation, explain
 from tenon._export import ExportedProgram, export, load
@@ -36,6 +37,7 @@ __all__ = [
     "compile",
     "cond",
     "disable",
+    "doctor",
     "explain",
     "export",
     "graph_break",

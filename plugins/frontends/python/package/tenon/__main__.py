@@ -1,4 +1,4 @@
-"""``python -m tenon run|explain FILE.py:FUNCTION``: what the command ``tenon`` starts for Python programs."""
+"""``python -m tenon run|explain FILE.py:FUNCTION`` and ``python -m tenon doctor``: what the command ``tenon`` starts for Python programs."""
 from __future__ import annotations
 
 import argparse
@@ -126,6 +126,14 @@ def explain(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def doctor(options: argparse.Namespace) -> dict[str, Any]:
+    """Says what a bug report should."""
+    found = tenon.doctor()
+    if not options.json:
+        print(found)
+    return found
+
+
 def seed_number(text: str) -> int:
     """What NumPy and torch both take as a seed."""
     if not text.isdecimal() or int(text) > LARGEST_SEED:
@@ -149,6 +157,9 @@ def main() -> int:
         if name == "run":
             command.add_argument("--backend", default="")
             command.add_argument("--output", action="append", default=[], metavar="NAME=file.npy")
+    command = commands.add_parser("doctor")
+    command.set_defaults(action=doctor)
+    command.add_argument("--json", action="store_true")
     options = parser.parse_args()
     try:
         report = options.action(options)

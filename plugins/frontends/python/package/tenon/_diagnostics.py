@@ -1,9 +1,12 @@
 """Counters, logs, and forgetting."""
 from __future__ import annotations
 
-from typing import Any
+import json
+import sys
+from typing import Any, Never
 
 from tenon import _render, _tenon
+from tenon._errors import ConfigError, did_you_mean
 
 _tenon.set_renderer(_render.traced)
 
@@ -47,7 +50,16 @@ def set_logs(
     plugins: bool = False,
     cache: bool = False,
     runtime: bool = False,
+    help: bool = False,
+    **unknown: Never,
 ) -> None:
-    """Chooses what is logged to stderr, in place of what was chosen before. The environment variable TENON_LOGS=a,b does the same."""
-    chosen = {name: on for name, on in locals().items()}
+    """Chooses what is logged to stderr, in place of what was chosen before. The environment variable TENON_LOGS=a,b does the same.
+
+    ``help=True``, or TENON_LOGS=help, lists the names with what each shows.
+    """
+    chosen = {name: on for name, on in locals().items() if name != "unknown"}
+    for name in unknown:
+        raise ConfigError(f"tenon.set_logs knows no log {name!r}{did_you_mean(name, chosen)}")
     _tenon.set_logs(",".join(name for name, on in chosen.items() if on))
+    if help:
+        print("\n".join(f"{name:<13} {meaning}" for name, meaning in json.loads(_tenon.query("logs")).items()), file=sys.stderr)

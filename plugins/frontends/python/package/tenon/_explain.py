@@ -19,6 +19,12 @@ class Frame:
     lineno: int
     name: str
     line: str
+    colno: int = -1  # the part of the stripped line that runs; -1 where it is not known
+    end_colno: int = -1
+
+    def __str__(self) -> str:
+        carets = f"\n      {' ' * self.colno}{'^' * (self.end_colno - self.colno)}" if self.colno >= 0 else ""
+        return f'    File "{self.filename}", line {self.lineno}, in {self.name}\n      {self.line}{carets}'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +36,7 @@ class BreakReason:
     user_stack: list[Frame]
 
     def __str__(self) -> str:
-        places = (f'\n    File "{frame.filename}", line {frame.lineno}, in {frame.name}\n      {frame.line}' for frame in self.user_stack)
-        return f"{self.reason}{''.join(places)}\n    {self.hint}"
+        return "\n".join([self.reason, *map(str, self.user_stack), f"    Hint: {self.hint}"])
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,6 +19,9 @@ from tenon._dynamic_shapes import require_varying, varying_sizes
 from tenon._errors import ConfigError, Error
 
 
+_LONGEST_LINE = 400  # of a printed graph
+
+
 class ExportedProgram:
     """A whole graph that needs nothing of the program it was exported from. Made by :func:`export` and :func:`load`.
 
@@ -79,6 +82,10 @@ class ExportedProgram:
             if self._signature["inputs"][index]["kind"] == "torch":
                 sys.modules["torch"].autograd.graph.increment_version(inputs[index])
         return _tree.decode(self._signature["results"], lambda leaf: inputs[leaf["input"]] if "input" in leaf else outputs[leaf["output"]], self._classes)
+
+    def __str__(self) -> str:
+        """The graph in Tenon's text form, with what is long of its constants left out."""
+        return "\n".join(line if len(line) <= _LONGEST_LINE else f"{line[:_LONGEST_LINE]}…" for line in self.tir().splitlines())
 
     def __repr__(self) -> str:
         inputs = ", ".join(f"{name}: {type_text}" for name, type_text in self._graph.inputs)

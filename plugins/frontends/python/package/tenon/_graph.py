@@ -127,7 +127,7 @@ def python_backend(backend: Callable, traced: _traced.TracedGraph, example_input
             return graph.forward
         if not (graph._asked_as_fx and by_library.holds_numpy(traced)):
             raise
-        by_library.tell(getattr(backend, "__name__", type(backend).__name__), refusal)
+        by_library.tell_of_pieces(getattr(backend, "__name__", type(backend).__name__), refusal)
         return by_library.ByLibrary(graph, backend)
 
 

@@ -126,10 +126,9 @@ def _names(structure: Any) -> Iterator[str]:
     return (reference.name for reference in _references(structure))
 
 
-def tell(name: str, refusal: Exception) -> None:
+def tell_of_pieces(name: str, refusal: Exception) -> None:
     """Says once for each backend that it gets graphs in pieces."""
-    if name in _told:
-        return
-    _told.add(name)
-    reason = str(refusal).partition("\n")[0]
-    tell("fallbacks", f"tenon: the backend '{name}' does not take graphs that call NumPy; it gets torch's calls of them: {reason}")
+    if name not in _told:
+        _told.add(name)
+        reason = str(refusal).partition("\n")[0]
+        tell("fallbacks", f"tenon: the backend '{name}' does not take graphs that call NumPy; it gets torch's calls of them: {reason}")
