@@ -17,17 +17,17 @@
 namespace tenon::python {
 namespace {
 
-constexpr FunctionRule kDisabled = {.reason = "a function marked with tenon.disable is called"};
-constexpr FunctionRule kCompile = {.reason = "a function is compiled by the program"};
-constexpr FunctionRule kCompiledByTorch = {.reason = "a function that torch.compile has compiled is called"};
-constexpr FunctionRule kSeed = {.reason = "torch's generators are seeded"};
-constexpr FunctionRule kGraphBreak = {.reason = "tenon.graph_break() is called"};
+constexpr FunctionRule kDisabled = {.reason = "a function marked with tenon.disable is called", .hint = "call it outside of the compiled function, or take tenon.disable off it"};
+constexpr FunctionRule kCompile = {.reason = "a function is compiled by the program", .hint = "compile it once, outside of the compiled function"};
+constexpr FunctionRule kCompiledByTorch = {.reason = "a function that torch.compile has compiled is called", .hint = "give tenon.compile the function itself, not what torch.compile made of it"};
+constexpr FunctionRule kSeed = {.reason = "torch's generators are seeded", .hint = "call torch.manual_seed before the compiled function"};
+constexpr FunctionRule kGraphBreak = {.reason = "tenon.graph_break() is called", .hint = "take the call of tenon.graph_break() out"};
 
 /// A break that the program asks torch's compiler for. torch's own (around the steps of its optimizers) are for that compiler alone.
 std::optional<Ref> break_for_torch(Evaluator& evaluator, Arguments) {
   Ref module = Ref::borrow(PyDict_GetItemString(evaluator.frames().back()->globals.get(), "__name__"));
   const char* name = module && PyUnicode_Check(module.get()) ? PyUnicode_AsUTF8(module.get()) : nullptr;
-  if (name == nullptr || !std::string_view(name).starts_with("torch.")) throw GraphBreak("torch._dynamo.graph_break() is called");
+  if (name == nullptr || !std::string_view(name).starts_with("torch.")) throw GraphBreak("torch._dynamo.graph_break() is called", "take the call of torch._dynamo.graph_break() out");
   return Ref::borrow(Py_None);
 }
 constexpr FunctionRule kGraphBreakOfTorch = {.handler = break_for_torch};
@@ -42,7 +42,7 @@ constexpr FunctionRule kFalse = {.handler = [](Evaluator&, Arguments) -> std::op
 void require_no_profiler() {
   Ref autograd = checked(imported("torch.autograd"));
   Ref profiled = checked(PyObject_CallMethod(autograd.get(), "_profiler_enabled", nullptr));
-  if (!profiled.is(Py_False)) throw GraphBreak("a region is named for a profiler that runs");
+  if (!profiled.is(Py_False)) throw GraphBreak("a region is named for a profiler that runs", "profile without tenon.compile, or name the region around the call of the compiled function");
 }
 void store_in_region(Evaluator& evaluator, PyObject* region, const char* attribute, PyObject* value) {
   evaluator.attributes().store(region, checked(PyUnicode_InternFromString(attribute)).get(), value);
@@ -120,8 +120,8 @@ constexpr FunctionRule kJacrev = {.closure_handler = transform_by_jacrev};
 constexpr FunctionRule kForgetLeaves = {.handler = forget_leaves};
 constexpr FunctionRule kRememberLeaves = {.handler = remember_leaves};
 constexpr FunctionRule kLeaveToTorch = {.reason = kLeftToTorch};
-constexpr FunctionRule kTransform = {.reason = "a function transform of torch (vmap, jvp) is applied"};
-constexpr FunctionRule kControlOperator = {.reason = "a control operator of torch other than cond is called"};
+constexpr FunctionRule kTransform = {.reason = "a function transform of torch (vmap, jvp) is applied", .hint = "write the batch dimension out, which matmul and einsum take; where it stays, the transform runs by torch"};
+constexpr FunctionRule kControlOperator = {.reason = "a control operator of torch other than cond is called", .hint = "write it as a Python loop, or with tenon.cond"};
 
 /// A step of an optimizer by the package's function of that name, or as it is written where that leaves it.
 std::optional<Ref> optimizer_step(Evaluator& evaluator, PyObject* function, Arguments arguments, const char* name) {
@@ -151,7 +151,7 @@ constexpr FunctionRule kIsLogged = {.closure_handler = is_logged};
 constexpr FunctionRule kFindModule = {.closure_handler = find_module};
 constexpr FunctionRule kAsksCard = {.closure_handler = ask_of_card};
 constexpr FunctionRule kWhole = {.closure_handler = call_whole};
-constexpr FunctionRule kInspect = {.reason = "a call into inspect"};
+constexpr FunctionRule kInspect = {.reason = "a call into inspect", .hint = "inspect functions outside of the compiled function, and pass what is found as an argument"};
 constexpr FunctionRule kDispatch = {.closure_handler = dispatch_on_class};
 constexpr FunctionRule kNumbersClass = {.closure_handler = number_autograd_function};
 constexpr FunctionRule kMakesClass = {.closure_handler = make_class_for_real};
@@ -336,11 +336,11 @@ bool asks_for_level(PyFunctionObject* function) {
 
 }  // namespace
 
-Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not, const char* of) {
+Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not, const char* of, const char* hint) {
   Ref module = checked(imported(of));
   Ref function = checked(PyObject_GetAttrString(module.get(), name));
   Ref result = evaluator.call_now(function.get(), std::move(arguments));
-  if (result.is(Py_NotImplemented)) throw GraphBreak(why_not);
+  if (result.is(Py_NotImplemented)) throw GraphBreak(why_not, hint);
   return result;
 }
 
@@ -353,7 +353,7 @@ const FunctionRule* rule_of_function(PyObject* function) {
   return named_rule(function);
 }
 
-const char* module_that_breaks(PyObject* function) {
+const FunctionRule* rule_of_module(PyObject* function) {
   auto* parts = reinterpret_cast<PyFunctionObject*>(function);
   PyObject* name = PyDict_GetItemWithError(parts->func_globals, names().__name__);
   const char* text = name && PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
@@ -363,20 +363,27 @@ const char* module_that_breaks(PyObject* function) {
   }
   struct Module {
     std::string_view name;
-    const char* reason;
+    FunctionRule rule;
   };
   static constexpr std::array<Module, 11> kModules = {{
-      {"logging", "a call into logging"}, {"warnings", "a warning is issued"}, {"importlib", "a call into importlib"},
-      {"threading", "a call into threading"}, {"random", "a call into random"},
-      {"traceback", "a call into traceback"}, {"subprocess", "a call into subprocess"},
-      {"asyncio", "a call into asyncio"}, {"concurrent", "a call into concurrent.futures"}, {"multiprocessing", "a call into multiprocessing"}, {"uuid", "a call into uuid"},
+      {"logging", {.reason = "a call into logging", .hint = "log outside of the compiled function; below the logger's level a call of it is captured"}},
+      {"warnings", {.reason = "a warning is issued", .hint = kWarningHint}},
+      {"importlib", {.reason = "a call into importlib", .hint = kImportHint}},
+      {"threading", {.reason = "a call into threading", .hint = kConcurrentHint}},
+      {"random", {.reason = "a call into random", .hint = kDrawHint}},
+      {"traceback", {.reason = "a call into traceback"}},
+      {"subprocess", {.reason = "a call into subprocess", .hint = kConcurrentHint}},
+      {"asyncio", {.reason = "a call into asyncio", .hint = kConcurrentHint}},
+      {"concurrent", {.reason = "a call into concurrent.futures", .hint = kConcurrentHint}},
+      {"multiprocessing", {.reason = "a call into multiprocessing", .hint = kConcurrentHint}},
+      {"uuid", {.reason = "a call into uuid", .hint = "make the identifier outside of the compiled function, and pass it as an argument"}},
   }};
   const std::string_view module = text;
   if (module == "warnings" && changes_filters(parts)) return nullptr;
   if (module == "logging" && asks_for_level(parts)) return nullptr;
   for (const Module& each : kModules)
     if (module == each.name || (module.size() > each.name.size() && module.substr(0, each.name.size()) == each.name && module[each.name.size()] == '.'))
-      return each.reason;
+      return &each.rule;
   return nullptr;
 }
 

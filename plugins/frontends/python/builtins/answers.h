@@ -46,7 +46,7 @@ std::optional<Ref> find_module(Evaluator& evaluator, PyObject* function, Argumen
 /// What a card is able to, which its properties say for the life of the process: of the current one where none is named, which is guarded.
 std::optional<Ref> ask_of_card(Evaluator& evaluator, PyObject* function, Arguments arguments);
 /// What C code of torch does, as the package's function of that name does it; breaks with `why_not` where that gives NotImplemented.
-Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not, const char* of = "tenon._torch_in_python");
+Ref call_in_python(Evaluator& evaluator, const char* name, Arguments arguments, const char* why_not, const char* of = "tenon._torch_in_python", const char* hint = kOutsideHint);
 
 /// A function that is of no use in pieces (copy.deepcopy with its memo): evaluated to its end, or the call itself breaks.
 std::optional<Ref> call_whole(Evaluator& evaluator, PyObject* function, Arguments arguments);

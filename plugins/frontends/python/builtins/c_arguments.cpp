@@ -90,13 +90,13 @@ void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& argu
     }
     if (!traits.python_class || traits.identity || traits.role != Recorder::Role::other) continue;
     if (makes_dict && evaluator.attributes().find(value.get(), names().keys) && traits.container != Container::dict)
-      throw GraphBreak(fmt::format("C code reads a {} as a mapping", Py_TYPE(value.get())->tp_name));
+      throw GraphBreak(fmt::format("C code reads a {} as a mapping", Py_TYPE(value.get())->tp_name), kCodeInCHint);
     PyObject* method = evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__iter__);
     const bool by_index = method == nullptr && is_python_function(evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__getitem__));
     if (!is_python_function(method) && !by_index) continue;
     const Iterated iterated = iterated_arguments(callable, arguments.positional());
     if (at < iterated.first || at >= iterated.end) continue;
-    if (by_index && callable == as_object(&PyReversed_Type)) throw GraphBreak(fmt::format("C code would call {}.__getitem__", Py_TYPE(value.get())->tp_name));
+    if (by_index && callable == as_object(&PyReversed_Type)) throw GraphBreak(fmt::format("C code would call {}.__getitem__", Py_TYPE(value.get())->tp_name), kCodeInCHint);
     Ref iterator = iterator_for(evaluator, evaluator.iteration().iterator_of(value.get()));  // not its items: C code may take only some of them, or later
     if (asks_for_length(callable) && is_python_function(evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__len__))) evaluator.operators().length(value.get());
     value = std::move(iterator);
@@ -106,7 +106,7 @@ void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& argu
 void prepare_lookups(Evaluator& evaluator, PyObject* self, PyObject* name, const Arguments& arguments) {
   if (takes_a_key(name)) {
     const bool by_tensor = arguments.positional() > 0 && evaluator.is_stand_in(arguments[0]);
-    if (by_tensor && evaluator.heap().source_of(self)) throw GraphBreak("C code looks a tensor up in a container that is older than the call");
+    if (by_tensor && evaluator.heap().source_of(self)) throw GraphBreak("C code looks a tensor up in a container that is older than the call", kCodeInCHint);
     if (arguments.positional() > 0) evaluator.equality().prepare_key(arguments[0], self);
     return;
   }

@@ -187,7 +187,7 @@ void require_no_callback_of_new_object(Evaluator& evaluator, PyObject* callable,
   const bool is_new = PyCFunction_Check(callable) && PyCFunction_GET_SELF(callable) == type;
   const std::size_t referent = is_new ? 1 : 0;
   if ((!is_new && callable != type) || arguments.values.size() < referent + 2 || arguments[referent + 1] == Py_None) return;
-  if (!evaluator.heap().source_of(arguments[referent])) throw GraphBreak(fmt::format("a weak reference with a callback to a new {}", Py_TYPE(arguments[referent])->tp_name));
+  if (!evaluator.heap().source_of(arguments[referent])) throw GraphBreak(fmt::format("a weak reference with a callback to a new {}", Py_TYPE(arguments[referent])->tp_name), kWeakHint);
 }
 
 }  // namespace
@@ -235,7 +235,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
   Ref name = checked(PyObject_GetAttr(callable, names().__name__));
   const TypeTraits& traits = evaluator.heap().traits(self);
   if (traits.role == Recorder::Role::stand_in) {
-    if (is_among(PyUnicode_AsUTF8(name.get()), kAnsweredByTensor)) throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
+    if (is_among(PyUnicode_AsUTF8(name.get()), kAnsweredByTensor)) throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)), advice_on(callable));
     if (std::optional<Ref> result = call_legacy_method(evaluator, self, name.get(), arguments)) return result;
     for (Ref& value : arguments.values) value = evaluator.hidden_calls().with_items_read(value.get());
     Arguments all = arguments;
@@ -274,7 +274,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
     if (is_among(PyUnicode_AsUTF8(name.get()), " __class_getitem__ ") && !std::ranges::all_of(arguments.values, [&](const Ref& value) { return is_definition(evaluator.heap(), value.get()); }))
       throw GraphBreak(fmt::format("a call of {} with what is no type", name_of(callable)));
     if (built_in && self != reinterpret_cast<PyObject*>(&PyType_Type)) return run_listed(evaluator, callable, plain, arguments);
-    throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
+    throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)), advice_on(callable));
   }
   static const Builtin reading = {BuiltinClass::element_calling};
   if (traits.atom) {
@@ -304,7 +304,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
       evaluator.heap().require_writable(self, fmt::format("{}(): a change", PyUnicode_AsUTF8(name.get())).c_str());
       if (is_among(PyUnicode_AsUTF8(name.get()), kCompareItems) && !PyAnySet_Check(self))
         for (const Ref& value : arguments.values)
-          if (evaluator.equality().has_python_equality(value.get())) throw GraphBreak(fmt::format("C code would call {}.__eq__", Py_TYPE(value.get())->tp_name));
+          if (evaluator.equality().has_python_equality(value.get())) throw GraphBreak(fmt::format("C code would call {}.__eq__", Py_TYPE(value.get())->tp_name), kCodeInCHint);
       prepare_iterables(evaluator, callable, arguments);
       if (PyList_Check(self) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0 && sort_by_evaluating(evaluator, self, arguments)) return Ref::borrow(Py_None);
       for (Ref& value : arguments.values)
@@ -335,7 +335,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
     evaluator.heap().require_writable(self, "__init__");
     return run_listed(evaluator, callable, reading, arguments);
   }
-  throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)));
+  throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)), advice_on(callable));
 }
 
 }  // namespace
@@ -360,7 +360,7 @@ Handled call_builtin(Evaluator& evaluator, PyObject* callable, Arguments argumen
     Ref bound = checked(Py_TYPE(callable)->tp_descr_get(callable, owner.get(), reinterpret_cast<PyObject*>(Py_TYPE(owner.get()))));
     return call_method(evaluator, bound.get(), owner.get(), std::move(arguments));
   }
-  if (self == nullptr || PyModule_Check(self)) throw GraphBreak(fmt::format("a call of the C function {}", name_of(callable)));
+  if (self == nullptr || PyModule_Check(self)) throw GraphBreak(fmt::format("a call of the C function {}", name_of(callable)), advice_on(callable));
   return call_method(evaluator, callable, self, std::move(arguments));
 }
 

@@ -22,7 +22,7 @@ PyObject* call_back(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] {
     Arguments arguments;
     for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(args); ++at) arguments.values.push_back(evaluator->heap().adopt(Ref::borrow(PyTuple_GET_ITEM(args, at))));
-    if (kwargs != nullptr && PyDict_GET_SIZE(kwargs) > 0) throw GraphBreak("C code calls back with named arguments");
+    if (kwargs != nullptr && PyDict_GET_SIZE(kwargs) > 0) throw GraphBreak("C code calls back with named arguments", kCodeInCHint);
     return evaluator->call_now(function, std::move(arguments));
   });
 }
@@ -52,7 +52,7 @@ PyObject* next_element(PyObject* self) {
   return guarded([&] {
     Ref item = evaluator->iteration().next_of(reinterpret_cast<Callback*>(self)->function);
     // A copy would be another object to whoever gets it from the C code.
-    if (item && evaluator->heap().holds_tensor(item.get())) throw GraphBreak("C code reads the tensors in the items of an iterator");
+    if (item && evaluator->heap().holds_tensor(item.get())) throw GraphBreak("C code reads the tensors in the items of an iterator", kCodeInCHint);
     return item;
   });
 }

@@ -33,7 +33,7 @@ PyObject* function_inside(PyObject* value) {
   return value;
 }
 
-[[noreturn]] void runs_program(const char* what) { throw GraphBreak(fmt::format("a class is made by the standard library, which calls the program's {}", what)); }
+[[noreturn]] void runs_program(const char* what) { throw GraphBreak(fmt::format("a class is made by the standard library, which calls the program's {}", what), kClassHint); }
 
 /// What the machinery would call of a namespace while it makes the class.
 void require_no_hooks(Heap& heap, PyObject* space, bool enumeration) {
@@ -115,7 +115,7 @@ std::optional<Ref> make_class_for_real(Evaluator& evaluator, PyObject* function,
     require_quiet(evaluator, value.get(), enumeration);
   }
   const bool finishes = name == "_process_class" || name == "total_ordering";
-  if (finishes && (arguments.values.empty() || !heap.is_born(arguments[0]))) throw GraphBreak("a class that is older than the call is finished by the standard library");
+  if (finishes && (arguments.values.empty() || !heap.is_born(arguments[0]))) throw GraphBreak("a class that is older than the call is finished by the standard library", kClassHint);
   Ref made = evaluator.calls().call_real(function, arguments);
   if (!PyType_Check(made.get())) throw GraphBreak("the standard library makes something that is no class");
   heap.born(made);

@@ -51,14 +51,14 @@ Ref prepared_namespace(Evaluator& evaluator, PyTypeObject* metaclass, const Ref&
   given.names = keywords.names;
   Ref method = evaluator.attributes().load(as_object(metaclass), names().__prepare__);
   Ref space = evaluator.call_now(method.get(), std::move(given));
-  if (evaluator.heap().traits(space.get()).container != Container::dict || !evaluator.heap().is_born(space.get())) throw GraphBreak("a class is made with a namespace that is no dict");
+  if (evaluator.heap().traits(space.get()).container != Container::dict || !evaluator.heap().is_born(space.get())) throw GraphBreak("a class is made with a namespace that is no dict", kClassHint);
   return space;
 }
 
 }  // namespace
 
 Handled build_class(Evaluator& evaluator, Arguments& arguments) {
-  if (arguments.positional() < 2) throw GraphBreak("a class statement without a name");
+  if (arguments.positional() < 2) throw GraphBreak("a class statement without a name", kClassHint);
   Arguments keywords;
   keywords.names = arguments.names;
   keywords.values.assign(arguments.values.begin() + static_cast<std::ptrdiff_t>(arguments.positional()), arguments.values.end());
@@ -68,7 +68,7 @@ Handled build_class(Evaluator& evaluator, Arguments& arguments) {
   Ref given = take_metaclass(keywords);
   bool changed = false;
   Ref bases = resolved_bases(evaluator, written, changed);
-  if (given && !PyType_Check(given.get())) throw GraphBreak("a class is made by a metaclass that is no class");
+  if (given && !PyType_Check(given.get())) throw GraphBreak("a class is made by a metaclass that is no class", kClassHint);
   PyTypeObject* metaclass = metaclass_of(given ? reinterpret_cast<PyTypeObject*>(given.get()) : &PyType_Type, bases.get());
   Ref space = prepared_namespace(evaluator, metaclass, name, bases, keywords);
   Ref cell = evaluator.classes().run_class_body(arguments[0], space);
@@ -78,12 +78,12 @@ Handled build_class(Evaluator& evaluator, Arguments& arguments) {
   call.values.insert(call.values.end(), keywords.values.begin(), keywords.values.end());
   call.names = keywords.names;
   Ref type = metaclass == &PyType_Type ? evaluator.classes().make_class(metaclass, name.get(), bases.get(), space.get(), call) : evaluator.call_now(as_object(metaclass), std::move(call));
-  if (PyCell_Check(cell.get()) && PyCell_GET(cell.get()) != type.get()) throw GraphBreak("a class whose __class__ cell is another's");
+  if (PyCell_Check(cell.get()) && PyCell_GET(cell.get()) != type.get()) throw GraphBreak("a class whose __class__ cell is another's", kClassHint);
   return type;
 }
 
 Handled type_call(Evaluator& evaluator, Arguments& arguments) {
-  if (arguments.values.empty() || !PyType_Check(arguments[0])) throw GraphBreak("type.__call__ without a class");
+  if (arguments.values.empty() || !PyType_Check(arguments[0])) throw GraphBreak("type.__call__ without a class", kClassHint);
   Ref type = arguments.values.front();
   arguments.values.erase(arguments.values.begin());
   return evaluator.classes().construct_plain(reinterpret_cast<PyTypeObject*>(type.get()), std::move(arguments), Completion::stop);

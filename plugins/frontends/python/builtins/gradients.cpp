@@ -125,7 +125,7 @@ std::optional<Ref> track_leaving(Evaluator& evaluator, Arguments arguments) {
 }
 
 std::optional<Ref> register_hook(Evaluator& evaluator, Arguments arguments) {
-  return call_in_python(evaluator, "register_hook", std::move(arguments), "a hook is put on a tensor that was there before the call", "tenon._hooks");
+  return call_in_python(evaluator, "register_hook", std::move(arguments), "a hook is put on a tensor that was there before the call", "tenon._hooks", kHookHint);
 }
 
 namespace {

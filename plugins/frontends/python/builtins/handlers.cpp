@@ -274,10 +274,10 @@ Handled object_reduce(Evaluator& evaluator, Arguments& arguments) {
 }
 
 Handled change_list_in_c(Evaluator& evaluator, Arguments& arguments) {
-  if (arguments.values.empty() || !PyList_CheckExact(arguments[0]) || arguments.named() != 0) throw GraphBreak("a list is changed by C code in a way that is not followed");
+  if (arguments.values.empty() || !PyList_CheckExact(arguments[0]) || arguments.named() != 0) throw GraphBreak("a list is changed by C code in a way that is not followed", kCodeInCHint);
   Heap& heap = evaluator.heap();
   const Ref list = arguments.values.front();
-  if (heap.is_older(list.get(), "a change")) throw GraphBreak("heapq or bisect change a list that is older than the call");
+  if (heap.is_older(list.get(), "a change")) throw GraphBreak("heapq or bisect change a list that is older than the call", kReturnHint);
   for (const Ref& value : arguments.values) {
     heap.expose(value.get());
     evaluator.hidden_calls().require_plain(value.get());

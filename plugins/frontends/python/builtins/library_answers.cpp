@@ -124,10 +124,10 @@ std::optional<Ref> read_lazy_property(Evaluator& evaluator, PyObject* function, 
 }
 
 std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments) {
-  if (arguments.named() != 0 || arguments.values.size() != 1) throw GraphBreak("np.errstate is entered in an unusual way");
+  if (arguments.named() != 0 || arguments.values.size() != 1) throw GraphBreak("np.errstate is entered in an unusual way", kErrstateHint);
   const auto attribute = [&](const char* name) { return evaluator.attributes().load(arguments[0], checked(PyUnicode_InternFromString(name)).get()); };
   Ref unspecified = checked(PyObject_GetAttrString(checked(imported("numpy._core._ufunc_config")).get(), "_Unspecified"));
-  if (!attribute("_token").is(Py_None) || !attribute("_call").is(unspecified.get())) throw GraphBreak("np.errstate is entered again, or with a callback");
+  if (!attribute("_token").is(Py_None) || !attribute("_call").is(unspecified.get())) throw GraphBreak("np.errstate is entered again, or with a callback", kErrstateHint);
   Ref modes = checked(PyDict_New());
   for (const char* name : {"_all", "_divide", "_over", "_under", "_invalid"}) checked(PyDict_SetItemString(modes.get(), name + 1, attribute(name).get()));
   evaluator.recorder().enter_error_state(modes.get());
@@ -137,7 +137,7 @@ std::optional<Ref> enter_error_state(Evaluator& evaluator, Arguments arguments) 
 }
 
 std::optional<Ref> leave_error_state(Evaluator& evaluator, Arguments arguments) {
-  if (arguments.values.empty() || !evaluator.library_states().leave_mode(arguments[0])) throw GraphBreak("np.errstate is left that was entered before the graph");
+  if (arguments.values.empty() || !evaluator.library_states().leave_mode(arguments[0])) throw GraphBreak("np.errstate is left that was entered before the graph", kErrstateHint);
   evaluator.recorder().leave_error_state();
   return Ref::borrow(Py_None);
 }

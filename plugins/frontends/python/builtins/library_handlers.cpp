@@ -159,7 +159,7 @@ Ref call_in_error_state(Evaluator& evaluator, PyObject* function, Arguments& arg
   Heap& heap = evaluator.heap();
   for (const char* name : {"func", "self"}) {  // each comes before the other arguments
     PyObject* found = free_variable(function, checked(PyUnicode_InternFromString(name)).get());
-    if (found == nullptr) throw GraphBreak("a function that np.errstate decorates in an unusual way");
+    if (found == nullptr) throw GraphBreak("a function that np.errstate decorates in an unusual way", kErrstateHint);
     if (!heap.is_born(found) && !heap.source_of(found)) heap.make_known(found, heap.sources().constant(found));
     arguments.values.insert(arguments.values.begin(), Ref::borrow(found));
   }
@@ -173,7 +173,7 @@ std::optional<Ref> call_past_disabling(Evaluator& evaluator, PyObject* function,
   if (name != nullptr && is_checkpoint(inner)) return checkpoint(evaluator, std::move(arguments));
   if (name == nullptr || !std::string_view(name).starts_with("torch.optim.")) {
     PyErr_Clear();
-    throw GraphBreak(kKeptFromCompilers);
+    throw GraphBreak(kKeptFromCompilers, "call it outside of the compiled function, or take torch.compiler.disable off it");
   }
   return call_wrapped(evaluator, inner, std::move(arguments));
 }

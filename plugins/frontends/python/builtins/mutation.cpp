@@ -96,7 +96,7 @@ class Mutation {
 
  private:
   [[noreturn]] void refuse() {
-    throw GraphBreak(fmt::format("{}() of a {} that is older than the call", name_, Py_TYPE(container_)->tp_name), "return the new value instead of storing it");
+    throw GraphBreak(fmt::format("{}() of a {} that is older than the call", name_, Py_TYPE(container_)->tp_name), kReturnHint);
   }
 
   Change& before_change(bool reads) {
@@ -197,7 +197,7 @@ class DictMutation {
   }
 
  private:
-  [[noreturn]] void refuse() { throw GraphBreak(fmt::format("{}() of a {} that is older than the call", name_, Py_TYPE(dict_)->tp_name)); }
+  [[noreturn]] void refuse() { throw GraphBreak(fmt::format("{}() of a {} that is older than the call", name_, Py_TYPE(dict_)->tp_name), kReturnHint); }
 
   Ref pop(const Arguments& arguments) {
     Ref value = heap_.dict_item(dict_, arguments[0]);

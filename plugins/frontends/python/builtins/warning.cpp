@@ -75,10 +75,10 @@ void require_unseen_destination(Evaluator& evaluator, PyObject* module) {
   for (const char* attribute : {"showwarning", "_showwarnmsg_impl"}) {
     Ref name = checked(PyUnicode_InternFromString(attribute)), shows = checked(PyObject_GetAttr(module, name.get()));
     const Destination where = destination(shows.get());
-    if (where == Destination::other) throw GraphBreak("a warning is issued to a function of the program");
+    if (where == Destination::other) throw GraphBreak("a warning is issued to a function of the program", kWarningHint);
     if (where == Destination::recorded) {
       PyObject* list = PyCFunction_GET_SELF(shows.get());
-      if (is_seen(evaluator, list)) throw GraphBreak("a warning is issued that the program records");
+      if (is_seen(evaluator, list)) throw GraphBreak("a warning is issued that the program records", kWarningHint);
       heap.hide(list, "warnings are read that were recorded");
     }
     heap.guards().add_value_check(heap.sources().keyed(SourceKind::attribute, heap.sources().constant(module), name.get()), std::make_shared<SameDestination>(where));
@@ -90,14 +90,14 @@ constexpr const char* kParameters[] = {"message", "category", "stacklevel"};
 /// The arguments in the order of the parameters; empty where they are not given.
 std::vector<Ref> in_order(const Arguments& arguments) {
   std::vector<Ref> values(std::size(kParameters));
-  if (arguments.positional() > values.size()) throw GraphBreak("a warning with a source");
+  if (arguments.positional() > values.size()) throw GraphBreak("a warning with a source", kWarningHint);
   for (std::size_t at = 0; at < arguments.values.size(); ++at) {
     std::size_t place = at;
     if (at >= arguments.positional()) {
       PyObject* name = PyTuple_GET_ITEM(arguments.names.get(), static_cast<Py_ssize_t>(at - arguments.positional()));
       for (place = 0; place < values.size() && PyUnicode_CompareWithASCIIString(name, kParameters[place]) != 0;) ++place;
     }
-    if (place == values.size() || values[place]) throw GraphBreak("a warning with unusual arguments");
+    if (place == values.size() || values[place]) throw GraphBreak("a warning with unusual arguments", kWarningHint);
     values[place] = arguments.values[at];
   }
   return values;
@@ -105,17 +105,17 @@ std::vector<Ref> in_order(const Arguments& arguments) {
 
 /// The frame that a stack level names. What called the compiled function is not known.
 const Frame& frame_at(const Evaluator& evaluator, PyObject* level) {
-  if (level && !PyLong_CheckExact(level)) throw GraphBreak("a warning with a stack level that varies");
+  if (level && !PyLong_CheckExact(level)) throw GraphBreak("a warning with a stack level that varies", kWarningHint);
   const long wanted = level ? PyLong_AsLong(level) : 1;
   const auto& frames = evaluator.frames();
-  if (wanted < 1 || static_cast<std::size_t>(wanted) > frames.size()) throw GraphBreak("a warning is issued for a caller of the compiled function");
+  if (wanted < 1 || static_cast<std::size_t>(wanted) > frames.size()) throw GraphBreak("a warning is issued for a caller of the compiled function", kWarningHint);
   return *frames[frames.size() - static_cast<std::size_t>(wanted)];
 }
 
 PyTypeObject* category_of(Evaluator& evaluator, PyObject* given) {
   if (!given || given == Py_None) return reinterpret_cast<PyTypeObject*>(PyExc_UserWarning);
   const bool known = PyType_Check(given) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(given), reinterpret_cast<PyTypeObject*>(PyExc_Warning));
-  if (!known || evaluator.heap().is_born(given)) throw GraphBreak("a warning of an unusual category");
+  if (!known || evaluator.heap().is_born(given)) throw GraphBreak("a warning of an unusual category", kWarningHint);
   return reinterpret_cast<PyTypeObject*>(given);
 }
 
@@ -123,7 +123,7 @@ PyTypeObject* category_of(Evaluator& evaluator, PyObject* given) {
 
 Handled issue_warning(Evaluator& evaluator, Arguments& arguments) {
   const std::vector<Ref> given = in_order(arguments);
-  if (!given[0] || !PyUnicode_CheckExact(given[0].get())) throw GraphBreak("a warning whose message is no string");
+  if (!given[0] || !PyUnicode_CheckExact(given[0].get())) throw GraphBreak("a warning whose message is no string", kWarningHint);
   PyTypeObject* category = category_of(evaluator, given[1].get());
   const Frame& frame = frame_at(evaluator, given[2].get());
   Heap& heap = evaluator.heap();
@@ -131,7 +131,7 @@ Handled issue_warning(Evaluator& evaluator, Arguments& arguments) {
   require_unseen_destination(evaluator, module.get());
   Ref filters = checked(PyObject_GetAttrString(module.get(), "filters"));
   auto check = std::make_shared<NoWarningRaises>(category);
-  if (!check->holds(filters.get())) throw GraphBreak("a warning that is turned into an exception");
+  if (!check->holds(filters.get())) throw GraphBreak("a warning that is turned into an exception", kWarningHint);
   Ref name = checked(PyUnicode_InternFromString("filters"));
   heap.guards().add_value_check(heap.sources().keyed(SourceKind::attribute, heap.sources().constant(module.get()), name.get()), std::move(check));
   const int line = PyCode_Addr2Line(frame.code->code(), 2 * frame.instruction().unit);
@@ -148,7 +148,7 @@ Handled note_changed_filters(Evaluator& evaluator, Arguments& arguments) {
   Frame& frame = evaluator.frame();
   if (PyUnicode_CompareWithASCIIString(frame.code->code()->co_qualname, "catch_warnings.__enter__") == 0) {
     Ref records = evaluator.attributes().load(evaluator.local(frame, 0), checked(PyUnicode_InternFromString("_record")).get());
-    if (!records.is(Py_False)) throw GraphBreak("warnings are recorded");  // those of the segment are issued at its end
+    if (!records.is(Py_False)) throw GraphBreak("warnings are recorded", kWarningHint);  // those of the segment are issued at its end
   }
   Ref native = checked(PyObject_GetAttrString(checked(imported("_warnings")).get(), "_filters_mutated"));
   evaluator.heap().on_rollback([native] {
@@ -160,11 +160,11 @@ Handled note_changed_filters(Evaluator& evaluator, Arguments& arguments) {
 }
 
 void require_warnings_in_order(Evaluator& evaluator, const WarningState& at_start, const std::string& function) {
-  if (!at_start.is_current()) throw GraphBreak(fmt::format("{} is called under filters of warnings that the program has changed", function));
+  if (!at_start.is_current()) throw GraphBreak(fmt::format("{} is called under filters of warnings that the program has changed", function), kWarningHint);
   Ref shows = checked(PyObject_GetAttrString(checked(imported("warnings")).get(), "_showwarnmsg_impl"));
   if (destination(shows.get()) != Destination::recorded) return;
   PyObject* list = PyCFunction_GET_SELF(shows.get());
-  if (is_seen(evaluator, list)) throw GraphBreak(fmt::format("{} is called where the program records warnings", function));
+  if (is_seen(evaluator, list)) throw GraphBreak(fmt::format("{} is called where the program records warnings", function), kWarningHint);
   evaluator.heap().hide(list, "warnings are read that were recorded");
 }
 

@@ -72,6 +72,7 @@ Captured evaluate_once(const CaptureStart& start, const TorchState& state, const
   } catch (const std::exception& failure) {
     PyErr_Clear();
     broken.reason = fmt::format("an internal failure: {}", failure.what());
+    broken.hint = kReportHint;
   }
   return broken;
 }
@@ -147,25 +148,9 @@ std::variant<EntryRef, CaptureBreak> capture_segment(const CaptureStart& start, 
   return std::move(*first);
 }
 
-/// As a traceback tells it: outermost first, of a deep stack both ends.
-static std::string stack_text(const std::vector<CaptureBreak::Entry>& stack) {
-  constexpr std::size_t kMostShown = 24;
-  std::string text;
-  for (std::size_t i = 0; i < stack.size(); ++i) {
-    if (stack.size() > kMostShown && i == kMostShown / 2) {
-      const std::size_t left_out = stack.size() - kMostShown;
-      text += fmt::format("\n  ... {} more ...", left_out);
-      i += left_out;
-    }
-    text += fmt::format("\n  File \"{}\", line {}, in {}\n    {}", stack[i].file, stack[i].line, stack[i].function, stack[i].code);
-  }
-  return text;
-}
-
 std::string break_message(const CaptureBreak& broken, const std::string& name) {
   std::string text = fmt::format("{} cannot be captured as one graph: {}", name, broken.reason);
-  if (!broken.stack.empty()) text += stack_text(broken.stack);
-  else if (!broken.file.empty()) text += stack_text({{broken.file, broken.line, broken.function, broken.code}});
+  text += stack_text(broken.stack);
   if (!broken.hint.empty()) text += fmt::format("\n  Hint: {}", broken.hint);
   return text;
 }

@@ -101,6 +101,7 @@ void FunctionCache::clear() {
 
 PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names) {
   ++counters().calls;
+  if (messages_wait()) [[unlikely]] deliver_messages();
   budget_.begins_call();
   const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
   if (trial_ && trial_->next() == PlainTrial::Way::plain) [[unlikely]] return run_on_trial(call);
@@ -184,9 +185,7 @@ EntryRef FunctionCache::entry_at(CapturePoint& point, const CallArguments& value
     const bool loud = point.uses_numpy() && !numpy_errors_are_quiet();
     if (EntryRef entry = point.find(*state, values)) [[likely]] {
       if (!loud || !entry->uses_numpy()) [[likely]] return entry;
-      CaptureBreak why;
-      why.reason = kLoudErrors;
-      refuse(why);
+      refuse({.reason = kLoudErrors, .hint = kErrstateHint, .stack = {}});
       return {};
     }
   }
@@ -213,8 +212,8 @@ CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& cha
     if (recursive || continuations_.size() >= kMostContinuations) {
       const std::string many = recursive ? "in a recursion" : fmt::format("at more than {} places", kMostContinuations);
       if (std::exchange(places_limit_told_, true)) return nullptr;
-      tell("compile", fmt::format("tenon: recompile limit reached for {}: it breaks {}, the last time{}; what follows runs as plain Python", name_, many,
-                           CapturePoint(chain, slots).describe()));
+      tell("compile", fmt::format("tenon: recompile limit reached for {}: it breaks {}, the last time{}; what follows runs as plain Python{}", shown_at(start_), many,
+                           CapturePoint(chain, slots).describe(), stack_text(running_frames())));
       return nullptr;
     }
     found = continuations_.emplace(hash, std::make_unique<CapturePoint>(chain, slots));
@@ -228,14 +227,14 @@ CapturePoint* FunctionCache::point_after(CacheEntry& entry, const LiveChain& cha
 
 EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, const LiveChain* chain, bool again) {
   if (current_evaluator()) return {};  // C code calls this from within a capture: what it is given are stand-ins
+  const Delivery delivery;
   const compat::SignalsWait waiting;
   if (point.turn.wait()) return compat::has_interrupt() ? EntryRef() : entry_at(point, values, chain, again);
   const Turn::Taken turn(point.turn);
   torch_library();                          // torch may have been imported since
   const std::optional<TorchState> now = torch_state();
-  CaptureBreak why;
-  why.reason = refusal(now);
-  if (why.reason.empty() && point.loud >= kMostFailures && !numpy_errors_are_quiet()) why.reason = kLoudErrors;
+  CaptureBreak why{.reason = refusal(now), .hint = kStateHint, .stack = {}};
+  if (why.reason.empty() && point.loud >= kMostFailures && !numpy_errors_are_quiet()) why = {.reason = kLoudErrors, .hint = kErrstateHint, .stack = {}};
   if (!why.reason.empty()) {
     refuse(why);
     return {};
@@ -282,10 +281,10 @@ EntryRef FunctionCache::keep(CapturePoint& point, EntryRef entry, const TorchSta
   CaptureBreak why;
   if (entry->uses_numpy() && !numpy_errors_are_quiet()) {
     ++point.loud;
-    why.reason = kLoudErrors;
+    why = {.reason = kLoudErrors, .hint = kErrstateHint, .stack = {}};
   } else if (!point.holds(entry, state, values)) {  // finds the inputs of this call; the capture itself has checked that it holds
     ++point.failures;
-    why.reason = "the guards of the capture do not hold right after it (a defect of Tenon)";
+    why = {.reason = "the guards of the capture do not hold right after it", .hint = kReportHint, .stack = {}};
   }
   if (!why.reason.empty()) {
     refuse(why);
@@ -328,8 +327,8 @@ bool FunctionCache::still_freezes(CapturePoint& point) {
   if (!settings_.freeze || settings_.callable) return false;
   point.drop_outlived();
   if (point.outlived < recompile_limit()) return true;
-  say_once(fmt::format("tenon: recompile limit of {} reached for {}{}: its frozen parameters keep being written; they are inputs from now on", recompile_limit(),
-                       name_, point.describe()));
+  say_once(fmt::format("tenon: recompile limit of {} reached for {}: its frozen parameters keep being written; they are inputs from now on", recompile_limit(),
+                       shown_at(point)));
   return false;
 }
 
@@ -337,7 +336,7 @@ bool FunctionCache::still_freezes(CapturePoint& point) {
 bool FunctionCache::stays_plain(const CapturePoint& point) {
   if (told_.runs_plainly) return true;
   if (point.entries().empty()) return false;
-  if (!told_.no_recompiles.empty()) set_error(ErrorClass::error, fmt::format("{}{} would be compiled again, which {} forbids; TENON_LOGS=recompiles says what has changed", name_, point.describe(), told_.no_recompiles));
+  if (!told_.no_recompiles.empty()) set_error(ErrorClass::error, fmt::format("{} would be compiled again, which {} forbids; TENON_LOGS=recompiles says what has changed", shown_at(point), told_.no_recompiles));
   return told_.recompiles_plainly || !told_.no_recompiles.empty();
 }
 
@@ -354,11 +353,12 @@ bool FunctionCache::limit_reached(CapturePoint& point, const TorchState& state, 
     return true;
   }
   if (!std::exchange(point.limit_reported, true))
-    tell("compile", variants ? fmt::format("tenon: recompile limit of {} reached for {}{}: further variants run eagerly; the last change: {}; give what goes by it a compiled function of its own, "
-                                    "or allow more variants with options={{\"recompile_limit\": {}}}; TENON_LOGS=recompiles shows all changes",
-                                    accumulated ? *told_.accumulated_limit : recompile_limit(), name_, point.describe(), change_since(point, state, values), recompile_limit() * 4)
-                      : fmt::format("tenon: recompile limit reached for {}{}: {} captures left nothing to run, it runs eagerly from now on; TENON_LOGS=graph_breaks says why",
-                                    name_, point.describe(), point.failures));
+    tell("compile", variants ? fmt::format("tenon: recompile limit of {} reached for {}: further variants run eagerly; the last change: {}; give what goes by it a compiled function of its own, "
+                                    "or allow more variants with options={{\"recompile_limit\": {}}}; TENON_LOGS=recompiles shows all changes{}",
+                                    accumulated ? *told_.accumulated_limit : recompile_limit(), shown_at(point), change_since(point, state, values), recompile_limit() * 4,
+                                    stack_text(running_frames()))
+                      : fmt::format("tenon: recompile limit reached for {}: {} captures left nothing to run, it runs eagerly from now on; TENON_LOGS=graph_breaks says why{}",
+                                    shown_at(point), point.failures, stack_text(running_frames())));
   return true;
 }
 
@@ -367,7 +367,7 @@ void FunctionCache::leave_to_python(CapturePoint& point, std::string_view why) {
   point.left_to_python = !point.is_start();  // the start is tried again
   ++counters().left_to_python;
   if (logs().fallbacks || logs().graph_breaks)
-    log_line(fmt::format("tenon: {}{} is left to plain Python: {}", name_, point.describe(), why));
+    log_line(fmt::format("tenon: {} is left to plain Python: {}", shown_at(point), why));
 }
 
 void FunctionCache::note_segment(const CapturePoint& from, const LiveChain& to, double gain) {
@@ -419,7 +419,7 @@ void FunctionCache::fail_to_compile() {
   Ref exception = PyErr_Occurred() ? compat::take_exception() : Ref();
   Ref text = exception ? Ref::steal(PyObject_Str(exception.get())) : Ref();
   PyErr_Clear();
-  say_once(fmt::format("tenon: {} runs eagerly: {}", name_, text ? PyUnicode_AsUTF8(text.get()) : "it could not be compiled"));
+  say_once(fmt::format("tenon: {} runs eagerly: {}", shown_at(start_), text ? PyUnicode_AsUTF8(text.get()) : "it could not be compiled"));
 }
 
 }  // namespace tenon::python

@@ -98,8 +98,8 @@ class FunctionCache {
   void report_wait(CapturePoint& point, const TorchState& state, const CallArguments& values);
   void report_break(const CaptureBreak& why, const char* consequence);
   void report_capture(CacheEntry& entry);
-  void say_once(const std::string& message);    // unasked, by logging
-  void log_line_once(const std::string& line);  // of a log that is on
+  void say_once(const std::string& message);  // unasked, by logging
+  std::string shown_at(const CapturePoint& point) const;  // the function and the place, for messages
 
   Ref callable_;
   Settings settings_;

@@ -3,6 +3,7 @@
 
 #include "python/call/capture_run.h"
 #include "python/call/function_cache.h"
+#include "python/capture/capture.h"
 #include "python/graph/gradient_report.h"
 #include "python/graph/traced_graph.h"
 #include "python/recording/tensor_recorder.h"
@@ -15,19 +16,30 @@ void FunctionCache::say_once(const std::string& message) {
   if (said_.insert(message).second) tell("compile", message);
 }
 
-void FunctionCache::log_line_once(const std::string& line) {
-  if (said_.insert(line).second) log_line(line);
-}
-
 void FunctionCache::report_refusal(RunStatus status) const {
+  const Delivery delivery;
   if (!logs().fallbacks && !logs().graph_breaks) return;
   const TenonFailure* failure = tenon_last_error();
   const char* why = status == RunStatus::warned ? "a floating-point error of which NumPy warns" : status == RunStatus::unlike ? "a branch leads to an exception" : failure && failure->text ? failure->text : "the graph could not run";
   log_line(fmt::format("tenon: {} runs this call eagerly: {}", name_, why));
 }
 
+std::string FunctionCache::shown_at(const CapturePoint& point) const {
+  if (std::string continued = point.describe(); !continued.empty()) return name_ + continued;
+  const Ref function = function_behind(callable_.get());
+  if (!function) return name_;
+  auto* code = reinterpret_cast<PyCodeObject*>(PyFunction_GET_CODE(function.get()));
+  return fmt::format("{} ({}:{})", name_, text_or_empty(code->co_filename), code->co_firstlineno);
+}
+
 void FunctionCache::report_break(const CaptureBreak& why, const char* consequence) {
-  if (logs().graph_breaks) log_line_once(fmt::format("tenon: graph break: {}\n  {}", break_message(why, name_), consequence));
+  if (logs().graph_breaks) {
+    if (!said_.insert(break_message(why, name_)).second) return;
+    CaptureBreak whole = why;
+    const std::vector<StackEntry> callers = running_frames();
+    whole.stack.insert(whole.stack.begin(), callers.begin(), callers.end());
+    log_line(fmt::format("tenon: graph break: {}\n  {}", break_message(whole, name_), consequence));
+  }
   else if (why.hint == kGradHint) say_once(fmt::format("tenon: {} runs as plain Python where gradients are needed; under torch.no_grad() it runs compiled", name_));
 }
 
@@ -58,14 +70,14 @@ void FunctionCache::report_recompile(CapturePoint& point, const TorchState& stat
   ++changes_;
   const std::optional<GuardFailure> change = failure_since(point, state, values);
   if (change) point.numbers.note_change(change->source);
-  if (logs().recompiles) log_line(fmt::format("tenon: recompiling {}{}: {}", name_, point.describe(), words_of_change(point, state, change)));
+  if (logs().recompiles) log_line(fmt::format("tenon: recompiling {}: {}{}", shown_at(point), words_of_change(point, state, change), stack_text(running_frames())));
 }
 
 /// What is not compiled yet runs as plain Python this time.
 void FunctionCache::report_wait(CapturePoint& point, const TorchState& state, const CallArguments& values) {
   ++changes_;
   if (logs().recompiles)
-    log_line(fmt::format("tenon: {}{} has many variants; one more waits until it is needed more often: {}", name_, point.describe(), change_since(point, state, values)));
+    log_line(fmt::format("tenon: {} has many variants; one more waits until it is needed more often: {}", shown_at(point), change_since(point, state, values)));
 }
 
 void FunctionCache::report_capture(CacheEntry& entry) {

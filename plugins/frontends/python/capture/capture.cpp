@@ -6,7 +6,6 @@
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
 #include "python/objects/imported.h"
-#include "python/segments/source_line.h"
 
 namespace tenon::python {
 namespace {
@@ -27,51 +26,19 @@ class Activation {
   Ref handled_;
 };
 
-std::string text_or_empty(PyObject* string) {
-  const char* chars = string && PyUnicode_Check(string) ? PyUnicode_AsUTF8(string) : nullptr;
-  if (chars == nullptr) PyErr_Clear();
-  return chars ? chars : "";
-}
-
-CaptureBreak::Entry entry_of(const Frame& frame) {
-  PyCodeObject* code = frame.code->code();
-  const int line = frame.code->line_of(frame.current);
-  return {text_or_empty(code->co_filename), line, text_or_empty(code->co_name), source_line(code->co_filename, line)};
-}
-
 CaptureBreak break_at(const Evaluator& evaluator, const GraphBreak& graph_break) {
   CaptureBreak result;
   result.reason = graph_break.reason();
   result.hint = graph_break.hint();
-  for (const auto& frame : evaluator.frames()) result.stack.push_back(entry_of(*frame));
-  if (!result.stack.empty()) {
-    const CaptureBreak::Entry& place = result.stack.back();
-    result.file = place.file;
-    result.line = place.line;
-    result.function = place.function;
-    result.code = place.code;
-  }
+  for (const auto& frame : evaluator.frames()) result.stack.push_back(stack_entry(frame->code->code(), frame->code->position_of(frame->current)));
   return result;
 }
 
 /// The names under which the arguments appear in messages: the function's parameters, as far as they are plain.
 std::vector<std::string> argument_names(PyObject* callable, const CallArguments& call) {
-  std::size_t skip = 0;
-  Ref function = Ref::borrow(callable);
-  if (PyMethod_Check(callable)) {
-    function = Ref::borrow(PyMethod_GET_FUNCTION(callable));
-    skip = 1;
-  } else if (!PyFunction_Check(callable)) {
-    PyTypeObject* type = Py_TYPE(callable);
-    Ref name = Ref::steal(PyUnicode_InternFromString("forward"));
-    PyObject* found = compat::type_lookup(type, name.get());
-    Ref call_name = Ref::steal(PyUnicode_InternFromString("__call__"));
-    if (found == nullptr || !PyFunction_Check(found)) found = compat::type_lookup(type, call_name.get());
-    if (found == nullptr || !PyFunction_Check(found)) return {};
-    function = Ref::borrow(found);
-    skip = 1;
-  }
-  if (!PyFunction_Check(function.get())) return {};
+  const Ref function = function_behind(callable);
+  if (!function) return {};
+  const std::size_t skip = PyFunction_Check(callable) ? 0 : 1;
   auto* code = reinterpret_cast<PyCodeObject*>(reinterpret_cast<PyFunctionObject*>(function.get())->func_code);
   std::vector<std::string> names;
   for (std::size_t at = 0; at < call.positional; ++at) {
@@ -173,7 +140,7 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
       result.interrupted = true;
       return result;
     }
-    result = break_at(evaluator, GraphBreak(python ? "the call raises an exception" : fmt::format("an internal failure: {}", fault.what())));
+    result = break_at(evaluator, python ? GraphBreak("the call raises an exception", kRaisesHint) : GraphBreak(fmt::format("an internal failure: {}", fault.what()), kReportHint));
   }
   PyErr_Clear();
   const std::optional<std::size_t> elements = evaluator.loops().unrolled().unfinished();
@@ -204,6 +171,16 @@ std::vector<std::string> value_names(const CaptureStart& start) {
 }
 
 }  // namespace
+
+Ref function_behind(PyObject* callable) {
+  if (PyFunction_Check(callable)) return Ref::borrow(callable);
+  if (PyMethod_Check(callable)) return PyFunction_Check(PyMethod_GET_FUNCTION(callable)) ? Ref::borrow(PyMethod_GET_FUNCTION(callable)) : Ref();
+  for (const char* name : {"forward", "__call__"}) {
+    const Ref interned = Ref::steal(PyUnicode_InternFromString(name));
+    if (PyObject* found = compat::type_lookup(Py_TYPE(callable), interned.get()); found != nullptr && PyFunction_Check(found)) return Ref::borrow(found);
+  }
+  return {};
+}
 
 std::string name_of_slot(PyCodeObject* code, int slot) {
   if (slot < code->co_nlocalsplus) return text_or_empty(PyTuple_GET_ITEM(code->co_localsplusnames, slot));
@@ -251,7 +228,8 @@ std::variant<Segment, CaptureBreak> capture(const CaptureStart& start, Recorder&
   if (options.self_check) {
     if (std::optional<GuardFailure> failure = segment.guards.explain(start.values)) {
       CaptureBreak result = break_at(evaluator, GraphBreak(fmt::format("the guard '{}' on {} does not hold right after the capture (expected {}, found {})",
-                                                                       failure->guard, failure->source, failure->expected, failure->found)));
+                                                                       failure->guard, failure->source, failure->expected, failure->found),
+                                                           "it changed while the call was captured; another call captures again"));
       result.unsettled = true;
       return result;
     }

@@ -17,6 +17,9 @@ struct CaptureStart {
   CallArguments values;
 };
 
+/// The Python function that a call of an object runs first: a function or method itself, of others what their type has; empty where that is none.
+Ref function_behind(PyObject* callable);
+
 /// The name of a frame's slot in messages and among the sources of a continuation: a variable's, and for what lies on the stack the function's.
 std::string name_of_slot(PyCodeObject* code, int slot);
 

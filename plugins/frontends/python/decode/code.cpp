@@ -110,10 +110,16 @@ const Handler* DecodedCode::handler_of(int instruction) const {
   return nullptr;
 }
 
-int DecodedCode::line_of(int instruction) const {
-  int line = -1;
-  for (int at = instruction; at >= 0 && line < 0; --at) line = PyCode_Addr2Line(code(), 2 * instructions[at].unit);
-  return line < 0 ? code()->co_firstlineno : line;
+SourcePosition position_at(PyCodeObject* code, int byte_offset) {
+  SourcePosition position;
+  if (PyCode_Addr2Location(code, byte_offset, &position.line, &position.column, &position.end_line, &position.end_column) == 0) position = {};
+  return position;
+}
+
+SourcePosition DecodedCode::position_of(int instruction) const {
+  SourcePosition position;
+  for (int at = instruction; at >= 0 && position.line < 0; --at) position = position_at(code(), 2 * instructions[at].unit);
+  return position.line < 0 ? SourcePosition{.line = code()->co_firstlineno} : position;
 }
 
 std::shared_ptr<const DecodedCode> decoded(PyCodeObject* code) {

@@ -17,6 +17,14 @@ struct Handler {
   bool push_lasti;      // the handler wants the offset of the failing instruction below the exception
 };
 
+/// Where in the source an instruction comes from. Columns are in bytes; -1 where the code object has none.
+struct SourcePosition {
+  int line = -1, end_line = -1, column = -1, end_column = -1;
+};
+
+/// The position at a byte offset of a code object's instructions.
+SourcePosition position_at(PyCodeObject* code, int byte_offset);
+
 struct DecodedCode {
   Ref object;  // the code object
   std::vector<Instruction> instructions;
@@ -28,7 +36,9 @@ struct DecodedCode {
   PyObject* local_name(int slot) const { return PyTuple_GET_ITEM(code()->co_localsplusnames, slot); }
   int local_count() const { return code()->co_nlocalsplus; }
   /// The line of an instruction; of one that has none, as what tidies up after an `except` clause, that of the last one before it.
-  int line_of(int instruction) const;
+  int line_of(int instruction) const { return position_of(instruction).line; }
+  /// The same with the part of the line.
+  SourcePosition position_of(int instruction) const;
   /// The innermost handler of an instruction, or null.
   const Handler* handler_of(int instruction) const;
 };

@@ -9,7 +9,7 @@ namespace tenon::python {
 
 void Attributes::remove(PyObject* owner, PyObject* name) {
   if (core_.is_stand_in(owner) && names_gradient(name)) return store_gradient(owner, Py_None);
-  if (core_.is_stand_in(owner)) throw GraphBreak(fmt::format("attribute '{}' of a tensor is deleted", name_text(name)));
+  if (core_.is_stand_in(owner)) throw GraphBreak(fmt::format("attribute '{}' of a tensor is deleted", name_text(name)), kAssignHint);
   PyObject* method = heap_.type_attribute(Py_TYPE(owner), names().__delattr__);
   if (is_python_function(method)) {
     core_.call_now(method, {owner, name});
@@ -43,7 +43,7 @@ void Attributes::store(PyObject* owner, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(owner);
   if (core_.is_stand_in(owner) && names_gradient(name)) return store_gradient(owner, value);
   if (core_.is_stand_in(owner) && asks_for_gradient(name)) return ask_for_gradient(owner, value);
-  if (core_.is_stand_in(owner)) throw GraphBreak(fmt::format("attribute '{}' of a tensor is assigned", name_text(name)));
+  if (core_.is_stand_in(owner)) throw GraphBreak(fmt::format("attribute '{}' of a tensor is assigned", name_text(name)), kAssignHint);
   if (are_flags_of_array(owner)) throw GraphBreak(fmt::format("the flag '{}' of an array is assigned", name_text(name)));
   PyObject* setter = heap_.type_attribute(type, names().__setattr__);
   if (is_python_function(setter)) {

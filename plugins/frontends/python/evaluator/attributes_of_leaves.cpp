@@ -36,7 +36,7 @@ std::optional<Ref> place_in_autograd(Heap& heap, Recorder& recorder, PyObject* s
   PyObject* real = heap.real_of(stand_in);
   if (real == nullptr) return Ref::borrow(asks_for_node ? Py_None : Py_True);
   Ref value = checked(PyObject_GetAttr(real, name));
-  if (asks_for_node && !value.is(Py_None)) throw GraphBreak("the program reads a node of the autograd graph");
+  if (asks_for_node && !value.is(Py_None)) throw GraphBreak("the program reads a node of the autograd graph", kAutogradHint);
   return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "python/objects/hints.h"
 #include "python/objects/ref.h"
 
 namespace tenon::python {
@@ -20,7 +21,7 @@ using Handled = std::optional<Ref>;
 /// A Python function that the evaluator does not look into.
 struct FunctionRule {
   const char* reason = nullptr;  // the graph breaks here, with this reason
-  const char* hint = "";
+  const char* hint = kOutsideHint;
   bool answers_is_compiling = false;  // the call gives CaptureOptions::is_compiling
   Handled (*handler)(Evaluator&, Arguments) = nullptr;
   Handled (*closure_handler)(Evaluator&, PyObject* function, Arguments) = nullptr;  // the same, for one that needs the function
@@ -29,8 +30,11 @@ struct FunctionRule {
 
 /// The rule for a Python function, or null for one that is evaluated like any other.
 const FunctionRule* rule_of_function(PyObject* function);
-/// Why functions of the module that this one comes from are not evaluated, or null.
-const char* module_that_breaks(PyObject* function);
+/// The rule of the module that a Python function comes from, where none of that is evaluated, or null.
+const FunctionRule* rule_of_module(PyObject* function);
+
+/// The hint of a graph break at a call of what is written in C (a function, a type, an object), by where that comes from. Sets no exception.
+const char* advice_on(PyObject* callable);
 
 /// The entry of a C function, class or descriptor, or null when it is not in the table (then it is foreign, and breaks).
 const Builtin* find_builtin(PyObject* callable);

@@ -53,7 +53,7 @@ Ref Calls::call_real(PyObject* callable, const Arguments& arguments) {
   const auto stands_for_number = [&](const Ref& value) { return heap_.traits(value.get()).role == Recorder::Role::number; };
   if (!result && PyErr_ExceptionMatches(PyExc_TypeError)) {
     Ref raised = compat::take_exception();  // out of the way of what looks at types
-    if (std::ranges::any_of(arguments.values, stands_for_number)) throw GraphBreak("C code does not take what stands for a number");
+    if (std::ranges::any_of(arguments.values, stands_for_number)) throw GraphBreak("C code does not take what stands for a number", kCodeInCHint);
     compat::set_exception(std::move(raised));
   }
   Ref given = checked(result);
@@ -118,7 +118,7 @@ void Calls::require_no_method_of_name(PyObject* callable, PyObject* value) {
   PyErr_Clear();
   const auto look_for = [&](PyObject* name) {
     PyObject* found = heap_.type_attribute(Py_TYPE(value), name);
-    if (found != nullptr && Py_TYPE(found) != &PyMethodDescr_Type) throw GraphBreak(fmt::format("a library's function is given a {}, which has a '{}'", Py_TYPE(value)->tp_name, name_text(name)));
+    if (found != nullptr && Py_TYPE(found) != &PyMethodDescr_Type) throw GraphBreak(fmt::format("a library's function is given a {}, which has a '{}'", Py_TYPE(value)->tp_name, name_text(name)), kCodeInCHint);
   };
   for (PyObject* name : asked) look_for(name);
   if (own && PyUnicode_Check(own.get())) look_for(own.get());
@@ -135,7 +135,7 @@ Ref Calls::call_recorder(PyObject* callable, const Arguments& arguments) {
     require_no_method_of_name(callable, given.get());
     if (is_evaluated_generator(value.get()) || heap_.traits(value.get()).iterator) {
       // A function in C takes an iterator for an object that it does not know.
-      if (!PyFunction_Check(callable)) throw GraphBreak(fmt::format("a library's function is given a {}", core_.visible_type(value.get())->tp_name));
+      if (!PyFunction_Check(callable)) throw GraphBreak(fmt::format("a library's function is given a {}", core_.visible_type(value.get())->tp_name), kCodeInCHint);
       given = checked(PyList_New(0));
       for (const Ref& item : core_.iteration().items_of(value.get())) checked(PyList_Append(given.get(), item.get()));
     }
@@ -250,13 +250,13 @@ std::optional<Ref> Calls::call(PyObject* callable, Arguments arguments, Completi
     PyObject* target = PyWeakref_GET_OBJECT(callable);
     const bool born = heap_.is_born(callable) && !heap_.source_of(callable);
     if (target == Py_None && born) return Ref::borrow(Py_None);
-    if (target == Py_None) throw GraphBreak("a dead weak reference");
-    if (core_.is_stand_in(target)) throw GraphBreak("a weak reference to a tensor is followed");  // a stand-in lives as long as the capture
-    if (!heap_.is_born(target) && core_.dropped().any_gone()) throw GraphBreak("a weak reference is followed after something was let go");
-    if (heap_.is_born(target) && heap_.journal().references_to(target) > 0) throw GraphBreak("a weak reference is followed to what was put into an older object");
+    if (target == Py_None) throw GraphBreak("a dead weak reference", kWeakHint);
+    if (core_.is_stand_in(target)) throw GraphBreak("a weak reference to a tensor is followed", kWeakHint);  // a stand-in lives as long as the capture
+    if (!heap_.is_born(target) && core_.dropped().any_gone()) throw GraphBreak("a weak reference is followed after something was let go", kWeakHint);
+    if (heap_.is_born(target) && heap_.journal().references_to(target) > 0) throw GraphBreak("a weak reference is followed to what was put into an older object", kWeakHint);
     Ref found = heap_.part(SourceKind::called, callable, target);
     // What has been taken out of older objects is still there, for the rollback.
-    if (!heap_.is_born(target) && !heap_.journal().empty() && !is_held(found.get())) throw GraphBreak("a weak reference is followed after older objects were changed");
+    if (!heap_.is_born(target) && !heap_.journal().empty() && !is_held(found.get())) throw GraphBreak("a weak reference is followed after older objects were changed", kWeakHint);
     return found;
   }
   if (heap_.is_born(callable) && is_pure_callable(type)) {
@@ -266,7 +266,7 @@ std::optional<Ref> Calls::call(PyObject* callable, Arguments arguments, Completi
     }
     return heap_.adopt(call_real(callable, arguments));
   }
-  throw GraphBreak(fmt::format("a call of a {}", type->tp_name));
+  throw GraphBreak(fmt::format("a call of a {}", type->tp_name), advice_on(callable));
 }
 
 void Calls::op_call(Frame& f, int count, Ref given_names) {

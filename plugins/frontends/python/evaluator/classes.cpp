@@ -63,7 +63,7 @@ PyTypeObject* metaclass_of(PyTypeObject* given, PyObject* bases) {
   for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(bases); ++at) {
     PyTypeObject* other = Py_TYPE(PyTuple_GET_ITEM(bases, at));
     if (PyType_IsSubtype(best, other)) continue;
-    if (!PyType_IsSubtype(other, best)) throw GraphBreak("a class is made whose bases have metaclasses that do not agree");
+    if (!PyType_IsSubtype(other, best)) throw GraphBreak("a class is made whose bases have metaclasses that do not agree", kClassHint);
     best = other;
   }
   return best;
@@ -81,8 +81,8 @@ Ref Classes::run_class_body(PyObject* body, Ref space) {
 
 Ref Classes::make_class(PyTypeObject* metaclass, PyObject* name, PyObject* bases, PyObject* space, const Arguments& keywords) {
   for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(bases); ++at)
-    if (!PyType_Check(PyTuple_GET_ITEM(bases, at))) throw GraphBreak("a class is made with a base that is no class");
-  if (heap_.type_attribute(metaclass, names().mro) != compat::type_lookup(&PyType_Type, names().mro)) throw GraphBreak("a class is made whose metaclass has an mro() of its own");
+    if (!PyType_Check(PyTuple_GET_ITEM(bases, at))) throw GraphBreak("a class is made with a base that is no class", kClassHint);
+  if (heap_.type_attribute(metaclass, names().mro) != compat::type_lookup(&PyType_Type, names().mro)) throw GraphBreak("a class is made whose metaclass has an mro() of its own", kClassHint);
   const std::vector<NameSetter> setters = name_setters(heap_, space);
   PyObject* hook = subclass_hook(heap_, bases);
   Ref named = checked(PyDict_New());
@@ -94,7 +94,7 @@ Ref Classes::make_class(PyTypeObject* metaclass, PyObject* name, PyObject* bases
     for (const NameSetter& setter : setters) silenced.add(setter.method);
     if (hook != nullptr) {
       Ref function = Py_TYPE(hook) == &PyClassMethod_Type ? checked(PyObject_GetAttr(hook, names().dunder_func)) : Ref();
-      if (!is_python_function(function.get())) throw GraphBreak("a class is made whose base has an __init_subclass__ of an unusual kind");
+      if (!is_python_function(function.get())) throw GraphBreak("a class is made whose base has an __init_subclass__ of an unusual kind", kClassHint);
       silenced.add(function.get());
     }
     Ref arguments = checked(PyTuple_Pack(3, name, bases, space));

@@ -49,7 +49,7 @@ Ref made_in_c(Heap& heap, PyTypeObject* type, const Arguments& arguments) {
   const bool is_exception = PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(PyExc_BaseException));
   const bool immutable = instances.container == Container::tuple || instances.container == Container::frozen_set;
   const bool plain = type->tp_new == PyBaseObject_Type.tp_new;
-  if (!plain && !is_exception && instances.container == Container::none) throw GraphBreak(fmt::format("a {} is made", type->tp_name));
+  if (!plain && !is_exception && instances.container == Container::none) throw GraphBreak(fmt::format("a {} is made", type->tp_name), advice_on(as_object(type)));
   // object.__new__ and object.__init__ take no arguments: where a class has both, neither does it.
   const bool takes_none = plain && type->tp_init == PyBaseObject_Type.tp_init;
   if ((takes_none || immutable) && arguments.named() != 0) throw GraphBreak(fmt::format("a {} is made with named arguments", type->tp_name));
@@ -86,7 +86,7 @@ std::optional<Ref> Classes::construct(PyTypeObject* type, Arguments arguments, C
   }
   if (std::optional<Ref> tensor = make_legacy_tensor(core_, type, arguments)) return tensor;
   PyObject* finalizer = heap_.type_attribute(type, names().__del__);
-  if (finalizer != nullptr) throw GraphBreak(fmt::format("a {} is made, whose class has a __del__", type->tp_name));
+  if (finalizer != nullptr) throw GraphBreak(fmt::format("a {} is made, whose class has a __del__", type->tp_name), kFinalizerHint);
 
   PyObject* meta_call = heap_.type_attribute(Py_TYPE(type), names().__call__);
   if (!heap_.is_born(as_object(type))) heap_.type_attribute(type, names().__abstractmethods__);  // a class that has some makes no objects
@@ -102,7 +102,7 @@ std::optional<Ref> Classes::construct(PyTypeObject* type, Arguments arguments, C
     return core_.calls().call(meta_call, std::move(arguments), completion);
   }
   if (meta_call != compat::type_lookup(&PyType_Type, names().__call__)) {  // typing.TypedDict calls dict
-    if (Py_TYPE(meta_call)->tp_descr_get != nullptr) throw GraphBreak(fmt::format("a {} is made by a __call__ in C of its metaclass", type->tp_name));
+    if (Py_TYPE(meta_call)->tp_descr_get != nullptr) throw GraphBreak(fmt::format("a {} is made by a __call__ in C of its metaclass", type->tp_name), advice_on(as_object(type)));
     return core_.calls().call(meta_call, std::move(arguments), completion);
   }
 

@@ -29,13 +29,13 @@ void DroppedObjects::require_no_finalizer(const Slot& dropped) {
   PyObject* object = dropped.object.get();
   if (object == nullptr) return;
   if (PyExceptionInstance_Check(object) && !heap_.is_born(object) && (frames_hold_finalizers(object) || end_runs_code(object)))
-    throw GraphBreak(fmt::format("a {} is let go, and with it what has a finalizer", Py_TYPE(object)->tp_name));
+    throw GraphBreak(fmt::format("a {} is let go, and with it what has a finalizer", Py_TYPE(object)->tp_name), kFinalizerHint);
   if (Py_TYPE(object)->tp_finalize == nullptr) return;
-  if (dropped.pending || heap_.source_of(object)) throw GraphBreak(fmt::format("a {}, which has a finalizer, is let go", Py_TYPE(object)->tp_name));
+  if (dropped.pending || heap_.source_of(object)) throw GraphBreak(fmt::format("a {}, which has a finalizer, is let go", Py_TYPE(object)->tp_name), kFinalizerHint);
 }
 
 void DroppedObjects::require_all_alive() {
-  if (PyObject* gone = last_references_.gone(heap_)) throw GraphBreak(fmt::format("a {} is let go, and code may run at its end", Py_TYPE(gone)->tp_name));
+  if (PyObject* gone = last_references_.gone(heap_)) throw GraphBreak(fmt::format("a {} is let go, and code may run at its end", Py_TYPE(gone)->tp_name), kFinalizerHint);
 }
 
 /// Likewise one to which a weak reference looks, from a frame that holds it for real: the last reference to it, if no one else held it at first, or what
@@ -46,7 +46,7 @@ void DroppedObjects::require_not_watched(const Slot& dropped) {
   const bool older = dropped.pending || heap_.source_of(object);
   const bool may_be_last = last_references_.are_of(object) || !heap_.journal().empty();
   if (older && may_be_last && *reinterpret_cast<PyObject**>(PyObject_GET_WEAKREFS_LISTPTR(object)) != nullptr)
-    throw GraphBreak(fmt::format("a {} with weak references is let go", Py_TYPE(object)->tp_name));
+    throw GraphBreak(fmt::format("a {} with weak references is let go", Py_TYPE(object)->tp_name), kWeakHint);
 }
 
 }  // namespace tenon::python

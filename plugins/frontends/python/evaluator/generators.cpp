@@ -196,7 +196,7 @@ bool Generators::throw_into_delegate(PyObject* generator, PyObject* exception, R
 }
 
 void Generators::op_return_generator(Frame& f) {
-  if (f.code->code()->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw GraphBreak("a coroutine");
+  if (f.code->code()->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw GraphBreak("a coroutine", kAwaitHint);
   std::unique_ptr<Frame> frame = core_.take_frame();
   const Completion completion = frame->completion;
   Ref generator = heap_.born(make_generator(std::move(frame)));

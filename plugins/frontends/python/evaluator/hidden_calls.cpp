@@ -15,7 +15,7 @@ namespace {
 
 /// What a later call finds in such an object cannot be compared with what this one found.
 void require_guardable(Heap& heap, PyObject* value, const TypeTraits& traits) {
-  if (traits.hidden && heap.source_of(value)) throw GraphBreak(fmt::format("C code reads a {} that is older than the call", Py_TYPE(value)->tp_name));
+  if (traits.hidden && heap.source_of(value)) throw GraphBreak(fmt::format("C code reads a {} that is older than the call", Py_TYPE(value)->tp_name), kCodeInCHint);
 }
 
 /// Whether it is an older list or tuple of a few items, each of which may vary by itself.
@@ -52,10 +52,10 @@ void HiddenCalls::require_no_hooks(PyObject* value, int depth) {
   const TypeTraits& traits = heap_.traits(value);
   if (traits.atom || traits.role != Recorder::Role::other) return;
   const bool of_program = PyType_Check(value) && PyType_HasFeature(reinterpret_cast<PyTypeObject*>(value), Py_TPFLAGS_HEAPTYPE) && !recorder_.is_own_class(value);
-  if (PyFunction_Check(value)) throw GraphBreak("a library's function is given a function, of which it may ask anything");
+  if (PyFunction_Check(value)) throw GraphBreak("a library's function is given a function, of which it may ask anything", kCodeInCHint);
   if (traits.identity && !of_program) return;
   const bool has_attributes = traits.python_class && (traits.container == Container::none || (!traits.exact && compat::instance_dict(value) != nullptr));
-  if (of_program || has_attributes) throw GraphBreak(fmt::format("a library's function is given a {}", of_program ? reinterpret_cast<PyTypeObject*>(value)->tp_name : Py_TYPE(value)->tp_name));
+  if (of_program || has_attributes) throw GraphBreak(fmt::format("a library's function is given a {}", of_program ? reinterpret_cast<PyTypeObject*>(value)->tp_name : Py_TYPE(value)->tp_name), kCodeInCHint);
   require_no_python_methods(value, recorder_.hooks(), kDeepest);
   if (depth >= kDeepest) return;
   if (traits.container == Container::list || traits.container == Container::tuple) {
@@ -78,7 +78,7 @@ void HiddenCalls::require_no_python_methods(PyObject* value, std::span<PyObject*
       if (traits.container != Container::none && (name == names().__repr__ || name == names().__str__)) continue;
       PyObject* method = compat::type_lookup(Py_TYPE(value), name);
       if (method != nullptr && method != Py_None && (PyFunction_Check(method) || is_python_function(method)))
-        throw GraphBreak(fmt::format("C code would call {}.{}", Py_TYPE(value)->tp_name, PyUnicode_AsUTF8(name)));
+        throw GraphBreak(fmt::format("C code would call {}.{}", Py_TYPE(value)->tp_name, PyUnicode_AsUTF8(name)), kCodeInCHint);
     }
   }
   if (depth >= 4) return;
@@ -96,7 +96,7 @@ Ref HiddenCalls::for_elements(PyObject* value, bool iterated) {
   Ref seen = heap_.substitute(value);
   if (heap_.traits(seen.get()).role != Recorder::Role::other || !heap_.holds_tensor(seen.get())) return seen;
   if (iterated) return iterator_over_elements(core_, core_.iteration().iterator_of(seen.get()));
-  throw GraphBreak(fmt::format("C code reads the tensors that a {} holds", Py_TYPE(value)->tp_name));
+  throw GraphBreak(fmt::format("C code reads the tensors that a {} holds", Py_TYPE(value)->tp_name), kCodeInCHint);
 }
 
 bool HiddenCalls::holds_number(PyObject* object) {

@@ -254,11 +254,11 @@ void Items::store(PyObject* container, PyObject* key, PyObject* value) {
 bool Items::contains(PyObject* container, PyObject* item) {
   if (Ref mapping = heap_.behind_proxy(container)) return contains(mapping.get(), item);
   const TypeTraits& traits = heap_.traits(container);
-  if (traits.role == Recorder::Role::stand_in) throw GraphBreak("'in' looks at the values of a tensor");
+  if (traits.role == Recorder::Role::stand_in) throw GraphBreak("'in' looks at the values of a tensor", kTensorHint);
   PyObject* method = heap_.type_attribute(Py_TYPE(container), names().__contains__);
   if (is_python_function(method)) return core_.operators().truth(core_.call_now(method, {container, item}).get());
   if (traits.container == Container::dict) {
-    if (core_.is_stand_in(item) && heap_.source_of(container)) throw GraphBreak("a tensor is looked up in a dict");
+    if (core_.is_stand_in(item) && heap_.source_of(container)) throw GraphBreak("a tensor is looked up in a dict", kTensorHint);
     core_.equality().prepare_key(item, container);
     return heap_.dict_contains(container, item);
   }
@@ -280,7 +280,7 @@ bool Items::contains(PyObject* container, PyObject* item) {
         if (core_.is_stand_in(each)) break;
       }
     }
-    throw GraphBreak("a tensor is compared with the items of a container");
+    throw GraphBreak("a tensor is compared with the items of a container", kTensorHint);
   }
   const bool iterated = method == nullptr && (is_python_function(heap_.type_attribute(Py_TYPE(container), names().__iter__)) || is_evaluated_generator(container));
   if (iterated || core_.equality().has_python_equality(item) || core_.equality().has_python_equality(container) || core_.hidden_calls().holds_older_numbers(container)) return core_.equality().contains_by_comparing(container, item);

@@ -40,7 +40,7 @@ Evaluator::Evaluator(Recorder& recorder, Heap& heap, const CaptureOptions& optio
 
 void Evaluator::push_frame(std::unique_ptr<Frame> frame) {
   const auto made = static_cast<int>(frames_.size() - kept_frames_);
-  if (frames_.size() >= kDeepestChain || made >= compat::frames_left()) throw GraphBreak("a recursion deeper than the evaluator follows");
+  if (frames_.size() >= kDeepestChain || made >= compat::frames_left()) throw GraphBreak("a recursion deeper than the evaluator follows", "a loop in place of the recursion is followed");
   if (options_.plain) frame->work_before = recorder_.array_work();
   frames_.push_back(std::move(frame));
 }

@@ -61,7 +61,7 @@ Ref Texts::to_string(PyObject* value, PyObject* method_name) {
   if (Ref text = late("builtins", as_code ? "repr" : "str", {value})) return text;
   if (Ref text = of_container(value)) return text;
   const TypeTraits& traits = heap_.traits(value);
-  if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text");
+  if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text", kTextHint);
   if (traits.python_class) {
     PyObject* method = heap_.type_attribute(Py_TYPE(value), method_name);
     if (method_name == names().__str__ && !is_python_function(method) && !PyExceptionInstance_Check(value)) method = heap_.type_attribute(Py_TYPE(value), names().__repr__);
@@ -97,7 +97,7 @@ Ref Texts::formatted(PyObject* value, PyObject* spec) {
   if (traits.role == Recorder::Role::stand_in) {
     if (is_formatted_by_library(value))
       if (Ref number = recorder_.number_in_format(value, spec ? spec : empty.get())) return formatted(number.get(), spec);
-    throw GraphBreak("the values of a tensor are turned into text");
+    throw GraphBreak("the values of a tensor are turned into text", kTextHint);
   }
   PyObject* method = traits.python_class ? heap_.type_attribute(Py_TYPE(value), names().__format__) : nullptr;
   if (is_python_function(method)) {

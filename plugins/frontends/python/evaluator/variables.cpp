@@ -148,7 +148,7 @@ namespace {
 void require_submodules(PyObject* module, PyObject* from_list) {
   if (!PyTuple_Check(from_list) || !PyObject_HasAttrString(module, "__path__")) return;
   for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(from_list); ++at)
-    if (!PyObject_HasAttr(module, PyTuple_GET_ITEM(from_list, at))) throw GraphBreak(fmt::format("'{}' is imported for the first time", PyUnicode_AsUTF8(PyTuple_GET_ITEM(from_list, at))));
+    if (!PyObject_HasAttr(module, PyTuple_GET_ITEM(from_list, at))) throw GraphBreak(fmt::format("'{}' is imported for the first time", PyUnicode_AsUTF8(PyTuple_GET_ITEM(from_list, at))), kImportHint);
 }
 
 }  // namespace
@@ -178,13 +178,13 @@ void Variables::op_import_name(Frame& f, const Instruction& i) {
   heap_.make_known(modules, heap_.sources().constant(modules));
   if (from_list.is(Py_None)) {
     const std::string full = PyUnicode_AsUTF8(name);
-    if (!heap_.dict_item(modules, name)) throw GraphBreak(fmt::format("'{}' is imported for the first time", full));
+    if (!heap_.dict_item(modules, name)) throw GraphBreak(fmt::format("'{}' is imported for the first time", full), kImportHint);
     Ref top = checked(PyUnicode_FromString(full.substr(0, full.find('.')).c_str()));
     core_.push(heap_.dict_item(modules, top.get()));
     return;
   }
   Ref module = heap_.dict_item(modules, name);
-  if (!module) throw GraphBreak(fmt::format("'{}' is imported for the first time", PyUnicode_AsUTF8(name)));
+  if (!module) throw GraphBreak(fmt::format("'{}' is imported for the first time", PyUnicode_AsUTF8(name)), kImportHint);
   require_submodules(module.get(), from_list.get());
   core_.push(std::move(module));
 }
@@ -192,7 +192,7 @@ void Variables::op_import_name(Frame& f, const Instruction& i) {
 void Variables::op_import_from(Frame& f, const Instruction& i) {
   Ref module = Ref::borrow(core_.peek(1));
   std::optional<Ref> found = core_.attributes().find(module.get(), f.code->name(i.arg));
-  if (!found) throw GraphBreak("a submodule is imported for the first time");
+  if (!found) throw GraphBreak("a submodule is imported for the first time", kImportHint);
   core_.push(std::move(*found));
 }
 

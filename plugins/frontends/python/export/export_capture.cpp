@@ -108,6 +108,7 @@ Ref capture_and_export(PyObject* callable, const CallArguments& call, PyObject* 
   CaptureBreak broken;
   const std::string name = name_of_callable(callable);
   broken.reason = refusal(state);
+  broken.hint = kStateHint;
   if (!broken.reason.empty()) return refuse(broken, name);
   NumberHistory history = history_of(varying);
   const Dynamic dynamic = PyList_GET_SIZE(varying) > 0 ? Dynamic::when_varying : Dynamic::never;
@@ -122,7 +123,7 @@ Ref capture_and_export(PyObject* callable, const CallArguments& call, PyObject* 
   const EntryRef entry = std::get<EntryRef>(captured);
   if (entry->segment().stop) return refuse(entry->segment().stop->why, name);
   try {
-    if (!entry->matches(*state, call)) throw GraphBreak("the guards of the capture do not hold right after it (a defect of Tenon)");
+    if (!entry->matches(*state, call)) throw GraphBreak("the guards of the capture do not hold right after it", kReportHint);
     return exported(*entry, tensors, names);
   } catch (const GraphBreak& stop) {
     broken.reason = stop.reason();

@@ -76,6 +76,7 @@ struct BranchTrace;
 struct TracedCall {
   Ref callable, args, kwargs, result;  // kwargs may be empty
   ir::SharedLocation location;
+  std::string variable;  // of the program, which takes the result; empty where none does
   std::vector<std::shared_ptr<BranchTrace>> branches;  // of tenon.cond: (condition, branches, operands of both)
   bool gives_number = false;  // Python's arithmetic of numbers that the graph computes
 };

@@ -97,7 +97,7 @@ class Translation {
     Ref args = traced.branches.empty() ? translate(traced.args.get()) : choice(traced, index);
     Ref kwargs = traced.kwargs ? translate(traced.kwargs.get()) : checked(PyDict_New());
     Ref types = checked(PyList_New(0));
-    Ref results = define_results(traced.result.get(), traced.gives_number ? "number" : short_name(traced_.op_names[index]), types.get());
+    Ref results = define_results(traced.result.get(), wished_name(traced, traced_.op_names[index]), types.get());
     Ref location = checked(Py_BuildValue("(siss)", traced.location->file.c_str(), traced.location->line, traced.location->function.c_str(),
                                          traced.location->code.c_str()));
     Ref type_texts = checked(PyList_AsTuple(types.get()));
@@ -119,6 +119,12 @@ class Translation {
       traced.inputs.emplace_back(PyUnicode_AsUTF8(outer.get()), type == traced_.types.end() ? "" : type->second);
     }
     return make_object(traced);
+  }
+
+  /// The program's own name of what a call gives, else one by the operation.
+  static std::string wished_name(const TracedCall& traced, const std::string& op) {
+    if (traced.gives_number) return "number";
+    return traced.variable.empty() || PyTuple_Check(traced.result.get()) || PyList_CheckExact(traced.result.get()) ? short_name(op) : traced.variable;
   }
 
   static std::string short_name(const std::string& op) {

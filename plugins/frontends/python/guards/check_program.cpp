@@ -45,7 +45,42 @@ struct CheckProgram::Body {
     return call.positional == positional && checks::same_names(call.keyword_names, keyword_names.get());
   }
   GuardFailure failure(const CheckInstruction& at) const;
+  GuardFailure failure_of_identity(const Guard& guard) const;
+  GuardFailure equal_pair(const Guard& guard) const;
 };
+
+/// Objects whose texts are the same are told apart by their addresses.
+GuardFailure CheckProgram::Body::failure_of_identity(const Guard& guard) const {
+  PyObject* value = machine.registers()[guard.source.value];
+  const std::string source = machine.sources().describe(guard.source), words = python::describe(machine.sources(), guard);
+  if (guard.kind == GuardKind::same_object) return {source, words, "the same object as " + machine.sources().describe(guard.other), "another one: " + shown(value)};
+  if (guard.kind == GuardKind::different_object) return {source, words, "another object than " + machine.sources().describe(guard.other), "the same: " + shown(value)};
+  GuardFailure result{source, words, shown(guard.expected.get()), shown(value)};
+  if (result.expected == result.found) {
+    result.expected += fmt::format(" at {}", static_cast<const void*>(guard.expected.get()));
+    result.found += fmt::format(" at {}", static_cast<const void*>(value));
+  }
+  return result;
+}
+
+/// Which two of the objects that were different ones are one now.
+GuardFailure CheckProgram::Body::equal_pair(const Guard& guard) const {
+  PyObject* const* values = machine.registers();
+  for (std::size_t i = 0; i < guard.others.size(); ++i)
+    for (std::size_t j = 0; j < i; ++j)
+      if (PyObject* value = values[guard.others[i].value]; value != nullptr && value == values[guard.others[j].value]) {
+        const std::string one = machine.sources().describe(guard.others[j]), other = machine.sources().describe(guard.others[i]);
+        return {other, fmt::format("{} is not {}", other, one), "another object than " + one, "the same: " + shown(value)};
+      }
+  return {machine.sources().describe(guard.source), python::describe(machine.sources(), guard), "different objects", "one of them twice"};
+}
+
+/// A function as a guard on its parts sees it: where its code is.
+static std::string place_of_code(PyObject* code) {
+  if (code == nullptr || !PyCode_Check(code)) return "no function";
+  auto* parts = reinterpret_cast<PyCodeObject*>(code);
+  return fmt::format("{} of {}:{}", name_text(parts->co_name), name_text(parts->co_filename), parts->co_firstlineno);
+}
 
 GuardFailure CheckProgram::Body::failure(const CheckInstruction& at) const {
   if (at.guard == kNoGuard) return {machine.sources().describe({at.source}), "is there", "a value", "nothing"};
@@ -78,8 +113,15 @@ GuardFailure CheckProgram::Body::failure(const CheckInstruction& at) const {
       }
       break;
     case GuardKind::base_order: result.found = shown(reinterpret_cast<PyTypeObject*>(value)->tp_mro); break;
+    case GuardKind::identity:
     case GuardKind::same_object:
-    case GuardKind::different_object: result.expected = machine.sources().describe(guard.other); break;
+    case GuardKind::different_object: return failure_of_identity(guard);
+    case GuardKind::distinct: return equal_pair(guard);
+    case GuardKind::function_parts:
+      result.expected = place_of_code(PyTuple_GET_ITEM(guard.expected.get(), 0));
+      result.found = place_of_code(value && PyFunction_Check(value) ? PyFunction_GET_CODE(value) : nullptr);
+      if (result.expected == result.found) result.found = "the same code with other defaults, or another function of it";
+      break;
     default: break;
   }
   return result;

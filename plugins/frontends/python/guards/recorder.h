@@ -167,7 +167,7 @@ class Recorder {
   virtual std::vector<Ref> choose(PyObject*, PyObject*) { return {}; }
 
   /// Floating-point errors are handled as np.errstate with these modes by kind does, until it is left. Throws GraphBreak for what no graph can do.
-  virtual void enter_error_state(PyObject*) { throw GraphBreak("np.errstate changes how floating-point errors are handled"); }
+  virtual void enter_error_state(PyObject*) { throw GraphBreak("np.errstate changes how floating-point errors are handled", kErrstateHint); }
   virtual void leave_error_state() {}
 
   /// A walk of the library's autograd engine: from tensors, with a gradient for each (None where the library would make one), to tensors, or to all

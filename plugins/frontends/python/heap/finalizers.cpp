@@ -61,7 +61,7 @@ bool end_runs_code(PyObject* object) {
 }
 
 void require_quiet_end(PyObject* object) {
-  if (object != nullptr && may_end_in_code(object)) throw GraphBreak(fmt::format("a {} is let go, and code may run at its end", Py_TYPE(object)->tp_name));
+  if (object != nullptr && may_end_in_code(object)) throw GraphBreak(fmt::format("a {} is let go, and code may run at its end", Py_TYPE(object)->tp_name), kFinalizerHint);
 }
 
 }  // namespace tenon::python

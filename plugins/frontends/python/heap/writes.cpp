@@ -39,7 +39,7 @@ void Heap::require_in_branch(PyObject* object, const char* what) const {
   for (const Branch& branch : branches_ | std::views::reverse) {
     if (branch.born.count(object)) return;
     if (branch.wrote == nullptr)
-      throw GraphBreak(fmt::format("{} does {} of a {} that is older than it", branch.name, what, Py_TYPE(object)->tp_name), "return the new value instead of storing it");
+      throw GraphBreak(fmt::format("{} does {} of a {} that is older than it", branch.name, what, Py_TYPE(object)->tp_name), kReturnHint);
     *branch.wrote = true;
   }
 }
@@ -72,7 +72,7 @@ void Heap::require_writable(PyObject* object, const char* what) {
   require_in_branch(object, what);
   if (is_born(object) && !source_of(object)) return;
   throw GraphBreak(fmt::format("{} of a {} that is older than the call", what, Py_TYPE(object)->tp_name),
-                   "return the new value instead of storing it");
+                   kReturnHint);
 }
 
 void Heap::rollback() {

@@ -16,7 +16,7 @@ void set(ErrorHandling& handling, bool FloatErrors::*kind, PyObject* mode) {
   if (!PyUnicode_Check(mode)) throw GraphBreak("np.errstate with a mode that is no text");
   const auto is = [&](const char* name) { return PyUnicode_CompareWithASCIIString(mode, name) == 0; };
   const bool ignores = is("ignore");
-  if (!ignores && !is("warn")) throw GraphBreak("np.errstate makes floating-point errors raise, call or log");
+  if (!ignores && !is("warn")) throw GraphBreak("np.errstate makes floating-point errors raise, call or log", kErrstateHint);
   if (!ignores && kind == &FloatErrors::under) throw GraphBreak("np.errstate speaks of underflow");
   handling.ignored.*kind = ignores;
   handling.heard.*kind = !ignores;

@@ -20,7 +20,7 @@ bool has_one_sign(const ir::Graph& graph, const Dim& dim) {
 ir::Shape late_strides(const Extents& made_up, const Extents& strides, const ir::Shape& shape) {
   if (strides == row_major(made_up)) return ir::row_major_strides(shape);
   const std::vector<std::int64_t> order = memory_order(made_up, strides);
-  if (order.empty()) throw GraphBreak("a size that depends on data");
+  if (order.empty()) throw GraphBreak("a size that depends on data", kDataSizeHint);
   ir::Shape dense(shape.size());
   Dim step(1);
   for (std::size_t k = order.size(); k-- > 0;) {

@@ -4,6 +4,7 @@
 #include <exception>
 #include <string>
 
+#include "python/objects/hints.h"
 #include "python/objects/ref.h"
 
 namespace tenon::python {
@@ -11,7 +12,7 @@ namespace tenon::python {
 /// Ends the capture at the current instruction. Thrown by the evaluator and by a Recorder; never crosses a C frame of CPython.
 class GraphBreak : public std::exception {
  public:
-  explicit GraphBreak(std::string reason, std::string hint = {}) : reason_(std::move(reason)), hint_(std::move(hint)) {}
+  explicit GraphBreak(std::string reason, std::string hint = kOutsideHint) : reason_(std::move(reason)), hint_(std::move(hint)) {}
   const char* what() const noexcept override { return reason_.c_str(); }
   const std::string& reason() const { return reason_; }
   const std::string& hint() const { return hint_; }
@@ -35,13 +36,13 @@ class Unbuildable : public GraphBreak {
 /// Ends the capture because a library reads a number that the graph computes, or that a tensor holds.
 class NumberNeeded : public GraphBreak {
  public:
-  using GraphBreak::GraphBreak;
+  explicit NumberNeeded(std::string reason, std::string hint = kTensorHint) : GraphBreak(std::move(reason), std::move(hint)) {}
 };
 
 /// Ends the capture because the program reads elements that the graph computes: what the instruction gives is another number at every call.
 class ElementsNeeded : public GraphBreak {
  public:
-  using GraphBreak::GraphBreak;
+  explicit ElementsNeeded(std::string reason, std::string hint = kTensorHint) : GraphBreak(std::move(reason), std::move(hint)) {}
 };
 
 /// Ends the capture because a branch of the program goes by the elements of a tensor.
@@ -53,13 +54,13 @@ class BranchOnElements : public GraphBreak {
 /// Ends the capture because the program raises what it does not handle: it must be raised for real.
 class UnhandledException : public GraphBreak {
  public:
-  using GraphBreak::GraphBreak;
+  explicit UnhandledException(std::string reason) : GraphBreak(std::move(reason), kRaisesHint) {}
 };
 
 /// Ends the capture because a call is recorded of which only the library knows the gradient. Nothing has been recorded of it yet.
 class GradientNeeded : public GraphBreak {
  public:
-  using GraphBreak::GraphBreak;
+  explicit GradientNeeded(std::string reason) : GraphBreak(std::move(reason), "call it outside of the compiled function, or under torch.no_grad()") {}
 };
 
 /// Says that a Python exception is set. Thrown where the evaluator wants to unwind to the instruction that failed.
@@ -70,7 +71,7 @@ class PythonError : public std::exception {
 
 /// Sets the Python exception that stands for a GraphBreak while C frames of CPython are being left (slots, `__torch_function__`).
 /// No user handler sees it: the evaluator turns it back into a GraphBreak where the C call returns.
-void set_break_signal(const std::string& reason, const std::string& hint = {});
+void set_break_signal(const std::string& reason, const std::string& hint = kOutsideHint);
 void set_break_signal(const GraphBreak& graph_break);
 
 /// With a Python exception set: throws GraphBreak when it is the signal, else PythonError.

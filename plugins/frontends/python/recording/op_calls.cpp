@@ -285,7 +285,7 @@ bool OpCalls::stays_inside(const ForeignFunction& function, PyObject* args, PyOb
 std::optional<ir::ValueId> OpCalls::value_of(PyObject* object, ops::Flavour flavour, bool weak) {
   if (auto index = stand_ins_.find(object)) {
     const StandIn& s = stand_ins_[*index];
-    if ((s.kind == TensorKind::torch) != (flavour == ops::Flavour::torch)) throw GraphBreak("a torch tensor and a NumPy array in one operation");
+    if ((s.kind == TensorKind::torch) != (flavour == ops::Flavour::torch)) throw GraphBreak("a torch tensor and a NumPy array in one operation", kOneLibraryHint);
     return history_.operand(*index, present_.of(*index));
   }
   if (is_symbolic_scalar(object) && !weak)

@@ -64,15 +64,15 @@ Ref RecordedConstants::add(PyObject* array) {
 
 Ref RecordedConstants::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
   const ForeignFunction& function = foreign_function(callable);
-  if (function.op && function.op->traits.random) throw GraphBreak(fmt::format("{} takes random numbers", function.name));
+  if (function.op && function.op->traits.random) throw GraphBreak(fmt::format("{} takes random numbers", function.name), "draw from torch's or NumPy's default generator, or draw outside of the compiled function");
   if (takes_varying_number(args) || (kwargs && takes_varying_number(checked(PyDict_Values(kwargs)).get())))
     if (Ref made = library_makes(callable, function, args, kwargs)) return made;
   if (PyObject* scalar = symbolic_scalar_in(args)) need_scalar(core_.symbols, scalar_of(scalar), "a call without tensors");
   if (function.flavour == ops::Flavour::torch && purity_of(callable, function).undeclared)
-    throw GraphBreak(fmt::format("{} does more than compute", function.name));
+    throw GraphBreak(fmt::format("{} does more than compute", function.name), kAllowHint);
   if (function.operator_object)  // only what is known to compute may be computed once for all calls
     if (const Purity& purity = purity_of(callable, function); purity.foreign || purity.writes || !purity.known)
-      throw GraphBreak(fmt::format("{} is called without a tensor, and may do more than compute", function.name));
+      throw GraphBreak(fmt::format("{} is called without a tensor, and may do more than compute", function.name), kAllowHint);
   if (PyObject* named = device_argument(function, args, kwargs)) require_one_device(*torch_library(), named);
   // Of an int in a list that it does not know NumPy makes an array of objects.
   const auto plain = [](PyObject* item) { return is_symbolic_int(item) ? specialised(item, "a call without tensors gets it") : Ref(); };

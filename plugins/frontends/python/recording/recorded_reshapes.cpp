@@ -13,7 +13,7 @@ namespace tenon::python {
 
 /// Throws GraphBreak for all but tensors of the graph's own, of which no view was made yet: that is known by the shape that it was made from.
 void RecordedWrites::require_reshapable(const ForeignFunction& function, std::optional<Index> target) const {
-  const auto refuse = [&](const char* of) { throw GraphBreak(fmt::format("{} changes the shape or storage of {} in place", function.name, of)); };
+  const auto refuse = [&](const char* of) { throw GraphBreak(fmt::format("{} changes the shape or storage of {} in place", function.name, of), "give the result a name of its own: x = x.reshape(...)"); };
   if (!function.op || !target) return refuse("a tensor");
   const StandIn& s = core_.stand_ins[*target];
   const StandIn& owner = core_.stand_ins[core_.stand_ins.owner(*target)];

@@ -7,6 +7,7 @@
 #include <functional>
 #include <numeric>
 
+#include "python/evaluator/builtins.h"
 #include "python/foreign/foreign_arguments.h"
 #include "python/foreign/opaque_purity.h"
 #include "python/heap/type_traits.h"
@@ -259,7 +260,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
       if (function.has(Trait::gives_number) && PyTuple_GET_SIZE(args) == 1 && core_.stand_ins.find(PyTuple_GET_ITEM(args, 0)))
         if (Ref number = element_numbers_.number(PyTuple_GET_ITEM(args, 0), nullptr)) return number;
       throw ElementsNeeded(fmt::format("{} needs the elements of a tensor while the program runs", function.name),
-                           "keep the decision in the graph: torch.where, or tenon.cond");
+                           kTensorHint);
     case CallClass::missing:
     case CallClass::creation:
       if (core_.stand_ins.among(args, kwargs).empty() && (function.flavour == ops::Flavour::numpy || function.kind == CallClass::creation))
@@ -271,7 +272,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   }
   Ref name = Ref::steal(PyObject_Repr(callable));
   PyErr_Clear();
-  throw GraphBreak(fmt::format("a tensor is given to {}, which is not known", name ? PyUnicode_AsUTF8(name.get()) : "a function"));
+  throw GraphBreak(fmt::format("a tensor is given to {}, which is not known", name ? PyUnicode_AsUTF8(name.get()) : "a function"), advice_on(callable));
 }
 
 /// A call that is to make a leaf of torch's autograd graph.
@@ -300,7 +301,7 @@ Ref TensorRecorder::constant_operator(binaryfunc operation, PyObject* left, PyOb
 }
 
 void TensorRecorder::enter_error_state(PyObject* modes) {
-  if (core_.in_branch()) throw GraphBreak("np.errstate in a branch of a control op");
+  if (core_.in_branch()) throw GraphBreak("np.errstate in a branch of a control op", kErrstateHint);
   core_.error_handlings.enter(core_.graph, modes);
 }
 

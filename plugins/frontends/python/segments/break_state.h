@@ -6,25 +6,17 @@
 #include <vector>
 
 #include "python/guards/check_program.h"
+#include "python/objects/hints.h"
 #include "python/segments/frame.h"
+#include "python/segments/user_stack.h"
 
 namespace tenon::python {
 
 /// Why and where a capture ended before the program did.
 struct CaptureBreak {
   std::string reason;
-  std::string hint;
-  std::string file;
-  int line = 0;
-  std::string function;
-  std::string code;  // the source text of the line, stripped
-  struct Entry {
-    std::string file;
-    int line = 0;
-    std::string function;
-    std::string code;
-  };
-  std::vector<Entry> stack;  // the user's stack, outermost first; the last one is the place of the break
+  std::string hint = kOutsideHint;
+  std::vector<StackEntry> stack;  // the user's stack, outermost first; the last one is the place of the break
   std::size_t stop_before = 0;  // the outermost run's instruction (counted from 1) before which a segment can end; 0: none
   bool leaves = false;       // what follows in the innermost frame is better left to plain Python
   bool on_elements = false;  // a branch goes by elements, which constants instead of numbers would seldom say

@@ -7,7 +7,7 @@
 namespace tenon::python {
 namespace {
 
-std::string stripped(PyObject* text) {
+std::string stripped(PyObject* text, int* indent) {
   const char* chars = PyUnicode_Check(text) ? PyUnicode_AsUTF8(text) : nullptr;
   if (chars == nullptr) {
     PyErr_Clear();
@@ -16,6 +16,7 @@ std::string stripped(PyObject* text) {
   const std::string line = chars;
   const std::size_t first = line.find_first_not_of(" \t\f\r\n");
   if (first == std::string::npos) return {};
+  if (indent) *indent = static_cast<int>(first);
   return line.substr(first, line.find_last_not_of(" \t\r\n") - first + 1);
 }
 
@@ -31,13 +32,13 @@ Ref lines_of(PyObject* linecache, PyObject* entries, PyObject* file) {
 
 }  // namespace
 
-std::string source_line(PyObject* file, int line) {
+std::string source_line(PyObject* file, int line, int* indent) {
   try {
     Ref linecache = checked(imported("linecache")), entries = checked(interned_attribute(linecache.get(), "cache"));
     if (!PyDict_Check(entries.get()) || checked(PyDict_Contains(entries.get(), file)) != 0)
-      return stripped(checked(PyObject_CallMethod(linecache.get(), "getline", "Oi", file, line)).get());
+      return stripped(checked(PyObject_CallMethod(linecache.get(), "getline", "Oi", file, line)).get(), indent);
     Ref lines = lines_of(linecache.get(), entries.get(), file);
-    return line >= 1 && line <= PyList_Size(lines.get()) ? stripped(PyList_GET_ITEM(lines.get(), line - 1)) : std::string();
+    return line >= 1 && line <= PyList_Size(lines.get()) ? stripped(PyList_GET_ITEM(lines.get(), line - 1), indent) : std::string();
   } catch (const PythonError&) {
     PyErr_Clear();
     return {};

@@ -12,7 +12,7 @@
 namespace tenon::python {
 namespace {
 
-constexpr const char* kBranchHint = "keep the decision in the graph with numpy.where";
+constexpr const char* kArrayHint = "keep the decision in the graph with numpy.where";
 
 PyObject* record(PyObject* callable, const Ref& args, PyObject* kwargs = nullptr) {
   return guarded([&] { return StandInUses::active().call(callable, args.get(), kwargs); });
@@ -96,7 +96,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 
 PyObject* needs_elements(const char* what) {
-  set_break_signal(ElementsNeeded(std::string(what) + " of an array needs its elements while the program runs", kBranchHint));
+  set_break_signal(ElementsNeeded(std::string(what) + " of an array needs its elements while the program runs", kArrayHint));
   return nullptr;
 }
 

@@ -145,7 +145,7 @@ bool Symbols::is_known(const ir::Dim& dim) const {
 }
 
 std::int64_t Symbols::value(const ir::Dim& dim) const {
-  if (!is_known(dim)) throw GraphBreak("a size that depends on data", "sizes that depend on data are known only when the graph runs");
+  if (!is_known(dim)) throw GraphBreak("a size that depends on data", kDataSizeHint);
   return dim.evaluate(values_);
 }
 
@@ -178,7 +178,7 @@ void Symbols::require_data_of_at_least(std::int64_t least, const ir::Dim& dim) {
 }
 
 void Symbols::take_data_symbols() {
-  if (sources_.size() < graph_.symbols().size() && !history_.late_sizes) throw GraphBreak("a size that depends on data, and has been 0");
+  if (sources_.size() < graph_.symbols().size() && !history_.late_sizes) throw GraphBreak("a size that depends on data, and has been 0", kDataSizeHint);
   for (std::size_t s = sources_.size(); s < graph_.symbols().size(); ++s) {
     graph_.mutable_symbol(SymbolId(s)).min = 1;
     sources_.emplace_back();

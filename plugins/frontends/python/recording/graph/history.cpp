@@ -20,7 +20,7 @@ void History::require_tracked(std::span<const Index> operands) const {
     if (core_.is_inference(index)) throw GraphBreak("a tensor that was made in inference mode, beside tensors that require grad");
     if (!s.requires_grad) continue;
     require_view_unwritten(index);
-    if (!is_float(s.dtype)) throw GraphBreak("complex numbers that require grad");
+    if (!is_float(s.dtype)) throw GraphBreak("complex numbers that require grad", kComplexGradHint);
     if (s.untracked && !s.leaf) throw GraphBreak("a view that was made without grad mode, of a tensor that requires grad");
     if (!reads_present_root(index)) throw GraphBreak("an operation with grad mode on, on a view of a tensor that was written without");
   }
@@ -42,7 +42,7 @@ void History::ask_for_gradient(Index index, bool wanted) {
   if (!wanted_) throw GraphBreak("gradients are asked for", kGradHint);
   if (s.input) return ask_of_input(index, wanted);
   const bool born = s.kind == TensorKind::torch && is_float(s.dtype) && !core_.is_inference(index) && !s.counts_apart;
-  if (!wanted || !born || core_.is_late(s.value) || core_.in_branch()) throw GraphBreak("a tensor is asked to require a gradient, or not to");
+  if (!wanted || !born || core_.is_late(s.value) || core_.in_branch()) throw GraphBreak("a tensor is asked to require a gradient, or not to", kRequireHint);
   s.leaf = s.requires_grad = true;
   core_.stand_ins.storage_of(index).requires_grad = true;
 }
@@ -52,9 +52,9 @@ void History::ask_of_input(Index index, bool wanted) {
   StandIn& s = core_.stand_ins[index];
   const bool plain = s.kind == TensorKind::torch && is_float(s.dtype) && !s.crossed && !core_.is_inference(index) && core_.stand_ins.storage_of(index).version == 0;
   if (!plain || core_.in_branch() || is_view(index) || inputs_.freezes() || !checked(PyObject_GetAttrString(inputs_.object(*s.input), "is_leaf")).is(Py_True))
-    throw GraphBreak("a tensor that is older than the call is asked to require a gradient, or not to");
+    throw GraphBreak("a tensor that is older than the call is asked to require a gradient, or not to", kRequireHint);
   const auto is_view_without = [&](const StandIn& other) { return other.storage == s.storage && &other != &s && !other.requires_grad && other.detached == Detached::no; };
-  if (wanted && std::ranges::any_of(core_.stand_ins, is_view_without)) throw GraphBreak("a tensor of which there are views is asked to require a gradient");  // torch says that they do, too
+  if (wanted && std::ranges::any_of(core_.stand_ins, is_view_without)) throw GraphBreak("a tensor of which there are views is asked to require a gradient", kRequireHint);  // torch says that they do, too
   s.requires_grad = wanted;
   ask_storages_anew();
   if (std::ranges::find(asked_inputs_, index) == asked_inputs_.end()) asked_inputs_.push_back(index);
@@ -259,7 +259,7 @@ void History::hook(Ref context, std::span<const Index> tensors, bool retains) {
     StandIn& s = core_.stand_ins[index];
     const ir::ValueId value = core_.present.of(index);
     const auto reads = [&](ir::NodeId id) { return std::ranges::find(core_.graph.node(id).operands, value) != core_.graph.node(id).operands.end(); };
-    if (core_.in_branch() || s.input || s.leaf || !s.requires_grad) throw GraphBreak("a hook is put on a tensor that was there before the call");
+    if (core_.in_branch() || s.input || s.leaf || !s.requires_grad) throw GraphBreak("a hook is put on a tensor that was there before the call", kHookHint);
     if (s.viewed || std::ranges::any_of(core_.graph.nodes(), reads)) throw Unbuildable(s.object.get(), "a hook is put on a view, or on a tensor from which something was computed before");
     function.inputs.push_back(index);
     function.values.push_back(value);
@@ -357,7 +357,7 @@ void History::note_results(PyObject* results, Index first) {
   const ir::ValueId value = core_.present.of(*index);
   StandIn& s = core_.stand_ins[*index];
   if (s.kind == TensorKind::torch && s.detached == Detached::no && can_require_gradient(s.dtype)) s.requires_grad = depends(value);
-  if (s.requires_grad && is_complex(s.dtype)) throw GraphBreak("complex numbers that require grad");
+  if (s.requires_grad && is_complex(s.dtype)) throw GraphBreak("complex numbers that require grad", kComplexGradHint);
   core_.stand_ins.storage_of(*index).requires_grad |= s.requires_grad;
   if (s.viewed) view_versions_[*index] = core_.stand_ins.storage_of(*index).version;
 }
@@ -430,7 +430,7 @@ void History::go_on_through(std::span<const Index> unread, Index first) {
 void History::note_write(Index target) {
   if (!tracking_) return;
   if (!can_require_gradient(core_.stand_ins[target].dtype)) return;
-  if (is_complex(core_.stand_ins[target].dtype)) throw GraphBreak("complex numbers that require grad");
+  if (is_complex(core_.stand_ins[target].dtype)) throw GraphBreak("complex numbers that require grad", kComplexGradHint);
   core_.stand_ins.storage_of(target).requires_grad = true;
   for (Index index = 0; index < core_.stand_ins.size(); ++index) {
     StandIn& s = core_.stand_ins[index];

@@ -16,9 +16,6 @@
 
 namespace tenon::python {
 
-/// What to do about gradients, in messages.
-inline constexpr const char* kGradHint = "call it under torch.no_grad(), or detach the inputs: gradients run eagerly";
-
 struct RecordedGraph {
   using Index = StandIns::Index;
 

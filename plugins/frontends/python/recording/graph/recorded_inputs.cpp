@@ -46,7 +46,7 @@ ir::ValueId RecordedInputs::add_to_graph(ir::Type type, std::string_view name) {
 
 Ref RecordedInputs::add(PyObject* real, SourceId source, GuardSet& guards) {
   auto read = read_spec(real);
-  if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak(*odd + " as an input");
+  if (const auto* odd = std::get_if<std::string>(&read)) throw GraphBreak(*odd + " as an input", "give the compiled function dense tensors and arrays of numbers; convert it before the call");
   TensorSpec& spec = std::get<TensorSpec>(read);
   places_.require_served(spec.device);
   const std::string name = words_of(source, guards);
@@ -129,7 +129,7 @@ std::vector<std::uint32_t> RecordedInputs::near(std::uint32_t input) const {
 void RecordedInputs::require_apart(std::uint32_t written, std::uint32_t other) const {
   if (written == other || specs_[other].kind == TensorKind::scalar) return;
   if (may_share_memory(places_of(written), places_of(other)))
-    throw GraphBreak("a write to a tensor that shares memory with another input of the graph");
+    throw GraphBreak("a write to a tensor that shares memory with another input of the graph", "give the compiled function tensors with memory of their own: x.clone()");
 }
 
 void RecordedInputs::give(CapturedGraph& captured) {

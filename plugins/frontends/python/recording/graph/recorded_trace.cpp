@@ -90,14 +90,20 @@ std::shared_ptr<BranchTrace> RecordedTrace::cut(const Mark& since) {
 }
 
 void RecordedTrace::resolve_places(std::size_t first) {
-  std::map<std::pair<PyObject*, int>, ir::SharedLocation> known;  // a loop is at each of its instructions many times
+  struct Known {
+    ir::SharedLocation location;
+    std::string variable;
+  };
+  std::map<std::pair<PyObject*, int>, Known> known;  // a loop is at each of its instructions many times
   for (const Place& place : std::span(places_).subspan(first)) {
     if (!place.code) continue;
     const auto [found, is_new] = known.try_emplace({place.code.get(), place.byte_offset});
-    if (is_new) found->second = source_location(reinterpret_cast<PyCodeObject*>(place.code.get()), place.byte_offset);
-    const ir::SharedLocation& location = found->second;
+    auto* code = reinterpret_cast<PyCodeObject*>(place.code.get());
+    if (is_new) found->second = {source_location(code, place.byte_offset), variable_after(code, place.byte_offset)};
+    const auto& [location, variable] = found->second;
     for (std::size_t i = place.first_node; i < place.last_node; ++i) graph_.mutable_node(graph_.nodes()[i]).location = location;
     trace_.calls[place.call].location = location;
+    trace_.calls[place.call].variable = variable;
   }
 }
 

@@ -1,5 +1,8 @@
 #include "python/recording/graph/source_text.h"
 
+#include <algorithm>
+
+#include "python/decode/code.h"
 #include "python/segments/source_line.h"
 
 namespace tenon::python {
@@ -20,6 +23,13 @@ ir::Location source_location(PyCodeObject* code, int byte_offset) {
   location.function = text(code->co_name);
   location.code = source_line(code->co_filename, location.line);
   return location;
+}
+
+std::string variable_after(PyCodeObject* code, int byte_offset) {
+  const auto decoded_code = decoded(code);
+  const std::vector<Instruction>& instructions = decoded_code->instructions;
+  auto next = std::ranges::upper_bound(instructions, byte_offset / 2, {}, &Instruction::unit);
+  return next != instructions.end() && next->op == Op::store_fast ? text(decoded_code->local_name(next->arg)) : std::string();
 }
 
 }  // namespace tenon::python

@@ -64,7 +64,7 @@ void LateSizes::refuse(const ForeignFunction& function, std::span<const Index> o
 }
 
 TensorSpec LateSizes::spec(const ForeignFunction& function, ir::ValueId value, std::span<const Index> operands, bool known) {
-  const auto depends = [&] { return GraphBreak("a size that depends on data", "sizes that depend on data are known only when the graph runs"); };
+  const auto depends = [&] { return GraphBreak("a size that depends on data", kDataSizeHint); };
   const ir::Value& made = core_.graph.value(value);
   const ir::Node& node = core_.graph.node(made.node);
   TensorSpec spec = results_.fresh_spec(function, value, operands);
@@ -96,10 +96,10 @@ TensorSpec LateSizes::spec(const ForeignFunction& function, ir::ValueId value, s
 
 /// In the container that torch gives, of whatever size its tensors are.
 Ref LateSizes::in_named_tuple(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::vector<Ref> made) {
-  if (function.flavour != ops::Flavour::torch) throw GraphBreak("a size that depends on data");
+  if (function.flavour != ops::Flavour::torch) throw GraphBreak("a size that depends on data", kDataSizeHint);
   const Ref twin_args = on_meta_device(core_.stand_ins.with_twins(args).get()), twin_kwargs = kwargs ? on_meta_device(core_.stand_ins.with_twins(kwargs).get()) : Ref();
   const Ref said = call_quietly(callable, twin_args.get(), twin_kwargs.get(), function.flavour);
-  if (!PyTuple_Check(said.get()) || PyTuple_GET_SIZE(said.get()) != std::ssize(made)) throw GraphBreak("a size that depends on data");
+  if (!PyTuple_Check(said.get()) || PyTuple_GET_SIZE(said.get()) != std::ssize(made)) throw GraphBreak("a size that depends on data", kDataSizeHint);
   std::size_t next = 0;
   return rebuilt(said.get(), [&](PyObject*) { return std::move(made[next++]); });
 }
@@ -110,7 +110,7 @@ Ref LateSizes::wrap(PyObject* callable, const ForeignFunction& function, PyObjec
     const bool made = core_.graph.value(value).kind == ir::ValueKind::result;
     const auto nodes = core_.graph.nodes().subspan(first_node);
     const bool now = made && std::ranges::find(nodes, core_.graph.value(value).node) != nodes.end();
-    if (!now || kwargs_name_a_layout(kwargs) || core_.in_branch()) throw GraphBreak("a size that depends on data");
+    if (!now || kwargs_name_a_layout(kwargs) || core_.in_branch()) throw GraphBreak("a size that depends on data", kDataSizeHint);
   }
   const bool known = function.has(Trait::finds_distinct) || results_.strides_are_known(function, result, operands);  // distinct elements and their places are made row-major
   std::vector<Ref> made;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMostOfLeast = 64;  // sizes below which a graph may refuse to hold
 
-GraphBreak depends() { return GraphBreak("a size that depends on data", "sizes that depend on data are known only when the graph runs"); }
+GraphBreak depends() { return GraphBreak("a size that depends on data", kDataSizeHint); }
 
 /// The tensors in what a call gave, in the order of `StandIns::among`.
 void collect_tensors(PyObject* answer, std::vector<PyObject*>& found) {

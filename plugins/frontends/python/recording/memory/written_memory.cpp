@@ -52,13 +52,13 @@ bool WrittenMemory::same_places(Index a, Index b) const {
 void WrittenMemory::require_writable(Index index) const {
   const StandIn& s = stand_ins_[index];
   if (s.kind == TensorKind::scalar) throw GraphBreak("a write to a NumPy scalar");
-  if (!s.writeable) throw GraphBreak("a write to a read-only array");
+  if (!s.writeable) throw GraphBreak("a write to a read-only array", "write to a copy: np.array(a)");
   if (stand_ins_.is_reinterpreted(index)) throw GraphBreak("a write to memory that the program also views under another dtype, or at an index that the graph computes");
   // A write goes back through all that is viewed on the way: overlapping windows would put back what they showed of the elements written.
   for (std::optional<Index> seen = index; seen; seen = stand_ins_[*seen].viewed)
     if (may_overlap_itself(stand_ins_[*seen].shape, stand_ins_[*seen].strides)) throw GraphBreak("a write to a tensor whose elements share memory");
   if (core_.is_inference(index) && !torch_state().value_or(core_.state).inference())
-    throw GraphBreak("a write to an inference tensor outside of inference mode");
+    throw GraphBreak("a write to an inference tensor outside of inference mode", "clone() it first, or write under torch.inference_mode()");
   if (!stand_ins_[index].path && stand_ins_[index].viewed) throw GraphBreak("a write through a view of an uncommon kind");
 }
 

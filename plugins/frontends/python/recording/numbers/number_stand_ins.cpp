@@ -25,7 +25,6 @@ void fix_roots(Symbols& symbols, const ScalarValue& scalar, const char* use) {
     for (const std::string& root : scalar.roots) symbols.fix(root, use);
 }
 
-constexpr const char* kHint = "keep the decision in the graph: torch.where, or tenon.cond";
 
 std::string needs_value(const char* use) { return fmt::format("{} of a number that the graph computes needs its value while the program runs", use); }
 
@@ -33,13 +32,13 @@ std::string needs_value(const char* use) { return fmt::format("{} of a number th
 
 void need_scalar(Symbols& symbols, const ScalarValue& scalar, const char* use) {
   fix_roots(symbols, scalar, use);
-  throw ElementsNeeded(needs_value(use), kHint);
+  throw ElementsNeeded(needs_value(use), kBranchHint);
 }
 
 void need_scalar_for_call(Symbols& symbols, const ScalarValue& scalar) {
   constexpr const char* kUse = "a call that the library makes itself";
   fix_roots(symbols, scalar, kUse);
-  throw NumberNeeded(needs_value(kUse), kHint);
+  throw NumberNeeded(needs_value(kUse), kBranchHint);
 }
 
 void need_text(Symbols& symbols, PyObject* text, const char* use) {

@@ -74,7 +74,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
 }
 
 Ref OpaqueCalls::kept_run() {
-  if (std::exchange(keeper_, {}) || !run_) throw GraphBreak("a call has a gradient that torch alone knows");
+  if (std::exchange(keeper_, {}) || !run_) throw GraphBreak("a call has a gradient that torch alone knows", "call it outside of the compiled function, or under torch.no_grad()");
   return wrap_run(*std::exchange(run_, {}));
 }
 
@@ -136,7 +136,7 @@ Ref OpaqueCalls::record(PyObject* callable, const ForeignFunction& function, PyO
   }
   for (Index index : operands)
     if ((core_.stand_ins[index].kind == TensorKind::torch) != (function.flavour == ops::Flavour::torch))
-      throw GraphBreak("a torch tensor and a NumPy array in one operation");
+      throw GraphBreak("a torch tensor and a NumPy array in one operation", kOneLibraryHint);
   before_it_may_warn_(function.name);
   const bool takes_numbers = !function.in_graph && !core_.in_branch() && !use.answer && use.declared.empty() &&
                              (use.random ? function.flavour == ops::Flavour::torch : !use.written && !use.shapes && !purity_of(callable, function).foreign);
@@ -249,7 +249,7 @@ Ref OpaqueCalls::record_late(PyObject* callable, const ForeignFunction& function
 }
 
 Ref OpaqueCalls::record_found(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands) {
-  if (core_.in_branch()) throw GraphBreak("a size that depends on data");
+  if (core_.in_branch()) throw GraphBreak("a size that depends on data", kDataSizeHint);
   OpaqueUse use;
   try {
     use.answer = answer_on_zeros(callable, function, core_.stand_ins.with_twins(args).get(), kwargs ? core_.stand_ins.with_twins(kwargs).get() : nullptr);
@@ -258,7 +258,7 @@ Ref OpaqueCalls::record_found(PyObject* callable, const ForeignFunction& functio
   }
   std::vector<Ref> vectors;
   collect_tensors(use.answer.get(), vectors);
-  if (vectors.size() != 1 || !vectors.front().is(use.answer.get()) || read_twin(vectors.front().get()).shape.size() != 1) throw GraphBreak("a size that depends on data");
+  if (vectors.size() != 1 || !vectors.front().is(use.answer.get()) || read_twin(vectors.front().get()).shape.size() != 1) throw GraphBreak("a size that depends on data", kDataSizeHint);
   const SymbolId found = core_.graph.add_symbol({.name = fmt::format("u{}", core_.graph.symbols().size())});
   core_.symbols.take_data_symbols();
   use.shapes = {ir::Shape{ir::Dim::symbol(found)}};

@@ -176,7 +176,7 @@ Ref OpaqueTwins::call(PyObject* callable, const ForeignFunction& function, std::
     if (torch) answer = call_with_number(callable, operands, twin_args.get(), twin_kwargs.get());
     const bool makes_new = torch && !function.may_alias && !use.written && use.declared.empty() && !use.random && !function.has(Trait::gives_by_rank);
     if (!answer && makes_new) answer = answer_for_all_elements(callable, stand_ins_.with_twins(args).get(), kwargs ? stand_ins_.with_twins(kwargs).get() : nullptr, say_the_same);
-    if (!answer) throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, why));
+    if (!answer) throw GraphBreak(fmt::format("{} cannot say what it gives without computing it: {}", function.name, why), kAllowHint);
   }
   const auto is_declared = [&](Index index) { return std::ranges::find(use.declared, index) != use.declared.end(); };
   for (std::size_t i = 0; i < operands.size() && !use.written; ++i)

@@ -91,7 +91,7 @@ std::optional<Ref> OpaqueWrites::record_declared(PyObject* callable, const Forei
 
 ir::ValueId OpaqueWrites::value_by_torch(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs) {
   const Purity& purity = purity_of(callable, function);
-  if (!purity.known || purity.undeclared || purity.writes_several || names_a_generator(kwargs)) throw GraphBreak(fmt::format("Tenon has no op for {}", function.name));
+  if (!purity.known || purity.undeclared || purity.writes_several || names_a_generator(kwargs)) throw GraphBreak(fmt::format("Tenon has no op for {}", function.name), kAllowHint);
   std::optional<KeptGenerator> kept;
   OpaqueUse use;
   use.random = takes_random_numbers(function, purity, args, kwargs);
@@ -102,7 +102,7 @@ ir::ValueId OpaqueWrites::value_by_torch(PyObject* callable, const ForeignFuncti
 }
 
 ir::ValueId OpaqueWrites::value_by_numpy(PyObject* callable, const ForeignFunction& function, Index target, PyObject* args, PyObject* kwargs) {
-  if (!purity_of(callable, function).known) throw GraphBreak(fmt::format("Tenon has no op for {}", function.name));
+  if (!purity_of(callable, function).known) throw GraphBreak(fmt::format("Tenon has no op for {}", function.name), kAllowHint);
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   late_.refuse(operands);
   if (std::ranges::count(operands, target) != 1) throw GraphBreak(fmt::format("{} writes an array that is given twice", function.name));

@@ -24,7 +24,7 @@ Ref with_meta_device(PyObject* kwargs) {
 }  // namespace
 
 Ref RandomCalls::record(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
-  if (names_a_generator(kwargs)) throw GraphBreak(fmt::format("{} with a generator of its own", function.name));
+  if (names_a_generator(kwargs)) throw GraphBreak(fmt::format("{} with a generator of its own", function.name), "draw from the default generator, which torch.manual_seed seeds");
   const KeptGenerator kept;
   const std::vector<StandIns::Index> operands = core_.stand_ins.among(args, kwargs);
   const auto is_plain = [&](StandIns::Index index) { return is_row_major(core_.stand_ins[index].shape, core_.stand_ins[index].strides); };
