@@ -21,7 +21,7 @@ json host_part(const Command& command) {
   try {
     return Session(command).query("doctor");
   } catch (const CommandError& error) {
-    return {{"configuration", {{"refused", error.what()}}}};
+    return {{"configuration", {{"refused", error.what()}}}, {"tenon", {{"version", tenon_version()}}}};
   }
 }
 

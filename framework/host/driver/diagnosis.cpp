@@ -25,13 +25,20 @@ std::string words_of(const json& plugin) {
   return words;
 }
 
+/// Where a plugin comes from that is not this installation's.
+std::string origin_of(const json& plugin) {
+  if (plugin.value("source", "") == "built-in") return "";
+  const std::string path = plugin.value("path", "");
+  return path.empty() ? " (of this process)" : " (" + path + ")";
+}
+
 json plugins_of(Session& session) {
   json plugins = json::object();
   const json all = session.query("plugins");
   for (const json& plugin : all["plugins"]) {
     const std::string name = plugin.value("name", "?");
     const json looked_at = plugin.value("kind", "") == "backend" ? session.query("plugin:" + name)["plugins"] : json::array({plugin});
-    for (const json& one : looked_at) plugins[name + (one.value("source", "") == "built-in" ? "" : " (" + one.value("path", one.value("source", "")) + ")")] = words_of(one);
+    for (const json& one : looked_at) plugins[name + origin_of(one)] = words_of(one);
   }
   for (const json& directory : all["directories"])
     if (directory.contains("reason")) plugins[directory.value("path", "?")] = fmt::format("not searched: {}: {}", directory.value("reason", ""), directory.value("text", ""));

@@ -13,10 +13,10 @@ namespace {
 
 /// Extensions that decide which code is generated, on x86-64 and on 64-bit ARM.
 bool is_told(std::string_view feature) {
-  constexpr std::string_view kBeginnings[] = {"sse4", "avx", "fma", "f16c", "bmi", "amx", "asimd", "sve", "sme", "bf16", "i8mm"};
+  constexpr std::string_view kBeginnings[] = {"sse4", "avx", "fma", "f16c", "bmi", "amx", "asimd", "sve", "bf16", "i8mm"};
   for (const std::string_view beginning : kBeginnings)
     if (feature.starts_with(beginning)) return true;
-  return false;
+  return feature == "sme" || feature == "sme2";
 }
 
 std::string told_of(const std::string& all) {

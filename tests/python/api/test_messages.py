@@ -97,6 +97,30 @@ def test_what_libtenon_says_is_on_stderr_without_handlers():
     assert stderr.count("TENON_THREDS") == 1 and stderr.startswith("tenon: "), stderr
 
 
+def test_what_is_said_without_the_lock_waits_for_the_next_call():
+    stderr_of("""
+        import ctypes, logging, pathlib, threading, numpy as np, tenon
+        records = []
+        class Kept(logging.Handler):
+            def emit(self, record):
+                records.append((record.getMessage(), threading.current_thread().name))
+        logging.getLogger("tenon").addHandler(Kept())
+        logging.getLogger("tenon").propagate = False
+        compiled = tenon.compile(np.sin)
+        compiled(np.ones(3))
+        assert len(records) == 1, records
+        (path,) = {line.split()[-1] for line in pathlib.Path("/proc/self/maps").read_text().splitlines() if line.endswith("/libtenon.so")}
+        session, libtenon = ctypes.c_void_p(), ctypes.CDLL(path)  # which gives the lock away
+        other = threading.Thread(target=lambda: libtenon.tenon_session_create(None, ctypes.byref(session)), name="other")
+        other.start()
+        other.join()
+        assert session.value and len(records) == 1, records
+        for _ in range(2):
+            compiled(np.ones(3))
+        assert [name for _, name in records] == ["MainThread"] * 2 and "TENON_THREDS" in records[1][0], records
+    """, ("-W", "error"), **MISSPELT)
+
+
 def test_a_handler_may_call_compiled_functions():
     stderr = stderr_of("""
         import logging, numpy as np, tenon

@@ -135,3 +135,11 @@ def test_flags_are_whole(tenon_command):
     assert all(flag["environment"].startswith("TENON_") and flag["meaning"] and flag["key"] for flag in flags)
     text = tenon_command("flags").out
     assert all(flag["key"] in text and flag["environment"] in text for flag in flags)
+
+
+def test_the_logs_are_listed_where_they_are_asked_for(tenon_command):
+    for result in (tenon_command("flags", TENON_LOGS="help"), tenon_command("--logs", "help", "flags")):
+        assert result.status == 0
+        lines = result.err.splitlines()
+        assert any(line.split(maxsplit=1) == ["graph_breaks", "where and why a capture ended early"] for line in lines), lines
+        assert len(lines) == 16  # the first says how they are switched on
