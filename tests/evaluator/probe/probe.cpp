@@ -103,9 +103,11 @@ PyObject* probe_capture(PyObject*, PyObject* arguments) {
     Call call(args, kwargs);
     PythonRecorder recorder(tracer);
     auto result = capture({callable, nullptr, call.arguments}, recorder);
-    if (auto* failed = std::get_if<CaptureBreak>(&result))
-      return Py_BuildValue("(OsssiS)", Py_None, failed->reason.c_str(), failed->function.c_str(), failed->code.c_str(), failed->line,
+    if (auto* failed = std::get_if<CaptureBreak>(&result)) {
+      const StackEntry place = failed->stack.empty() ? StackEntry() : failed->stack.back();
+      return Py_BuildValue("(OsssiS)", Py_None, failed->reason.c_str(), place.function.c_str(), place.code.c_str(), place.line,
                            checked(PyUnicode_FromString(failed->hint.c_str())).get());
+    }
     auto* segment = new Segment(std::move(std::get<Segment>(result)));
     Ref capsule = checked(PyCapsule_New(segment, kCapsule, release_segment));
     Ref outputs = checked(PyList_New(0));
