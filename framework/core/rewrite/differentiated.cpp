@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
+#include "core/ops/gradients/differentiated_once.h"
 #include "core/ops/gradients/own_gradients.h"
 #include "core/ops/view.h"
 #include "core/rewrite/differentiate.h"
@@ -98,6 +99,12 @@ void drop_own_gradients(Joint& joint) {  // which have said theirs
   joint.forward_nodes = static_cast<std::size_t>(std::ranges::count_if(joint.graph.nodes(), [&](NodeId id) { return forward.has(id); }));
 }
 
+void drop_refusals(Joint& joint) {  // nobody differentiates these gradients
+  for (std::optional<ValueId>& gradient : joint.gradients)
+    if (gradient) gradient = ops::without_refusal(joint.graph, *gradient);
+  ops::drop_refusals(joint.graph, joint.forward_nodes);
+}
+
 ValueId zeros(ir::Graph& graph, const ir::Type& type) {
   ops::NodeBuilder builder(graph);
   builder.on(type.device);
@@ -123,7 +130,10 @@ Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector
   const auto found = differentiate(joint.graph, seeds, wanted, stops_at(graph, wanted), {}, [&](NodeId, bool reads) { joint.asked_once |= reads; }, for_more);
   auto next = found.begin();
   for (bool reached : ends.reached) joint.gradients.push_back(reached ? *next++ : std::nullopt);
-  if (!for_more) drop_own_gradients(joint);
+  if (!for_more) {
+    drop_own_gradients(joint);
+    drop_refusals(joint);
+  }
   share_nodes(joint.graph, joint.forward_nodes, joint.gradients);
   return joint;
 }

@@ -272,6 +272,20 @@ Values cross(ForeignArguments& a) {
   return {f.sub(f.mul(rolled(a, xy[0], dim, -1), rolled(a, xy[1], dim, -2)), f.mul(rolled(a, xy[0], dim, -2), rolled(a, xy[1], dim, -1)))};
 }
 
+/// Whether torch computes the distances of so many rows by a product of matrices, as far as that is known: it differentiates that as often as one likes.
+bool by_products(ForeignArguments& a, const Dim& rows, const Dim& others) {
+  const std::string mode = a.text("compute_mode", "use_mm_for_euclid_dist_if_necessary");
+  const auto few = [](const Dim& d) { return d.is_constant() && d.constant() <= 25; };
+  return a.number("p", 2) == 2 && (mode == "use_mm_for_euclid_dist" || (mode == "use_mm_for_euclid_dist_if_necessary" && !(few(rows) && few(others))));
+}
+
+/// The lengths of vectors in the last dimension. All derivatives at one without length are 0, as torch has it where it computes these by products.
+V lengths_with_flat_zeros(Formula& f, V d) {
+  const V squares = f.sum(f.mul(d, d), {Dim(static_cast<std::int64_t>(f.rank(d)) - 1)});
+  const V is_zero = f.two("eq", squares, f.number(0));
+  return f.where(is_zero, f.mul(squares, f.number(0)), f.one("sqrt", f.where(is_zero, f.add(squares, f.number(1)), squares)));
+}
+
 /// The distances of all rows of x1 from all rows of x2.
 Values cdist(ForeignArguments& a) {
   Formula f(a);
@@ -281,7 +295,9 @@ Values cdist(ForeignArguments& a) {
   Shape xs = f.shape(x), ys = f.shape(y);
   xs.insert(xs.end() - 1, Dim(1));
   ys.insert(ys.end() - 2, Dim(1));
-  const V d = f.sub(reshape_to(a.builder(), x, xs), reshape_to(a.builder(), y, ys));
+  V d = f.sub(reshape_to(a.builder(), x, xs), reshape_to(a.builder(), y, ys));
+  if (by_products(a, xs.end()[-3], ys.end()[-2])) return {lengths_with_flat_zeros(f, d)};
+  d = a.one("differentiated_once", {d}, {{"message", std::string("the derivative for '_cdist_backward' is not implemented.")}});
   return {a.one("linalg_vector_norm", {d}, {{"dim", std::vector<Dim>{Dim(static_cast<std::int64_t>(f.rank(d)) - 1)}}, {"keepdim", false}, {"ord", a.number("p", 2)}})};
 }
 
@@ -324,6 +340,8 @@ Values addr(ForeignArguments& a) {
 
 Values addbmm(ForeignArguments& a) {
   Formula f(a);
+  for (const char* scale : {"alpha", "beta"})
+    if (!std::isfinite(a.number(scale, 1))) throw Exception(error(Code::unsupported, "an infinite {}, by which torch multiplies each product of the batch", scale));
   require_one_dtype(a, {"batch1", "batch2"});
   return plus_product(a, f.sum(a.one("bmm", {a.value("batch1"), a.value("batch2")}), {Dim(0)}));
 }

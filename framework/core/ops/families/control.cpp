@@ -1,5 +1,6 @@
 // Ops whose meaning lies in their regions: a backend may claim them whole, else the host runs them as steps of its plan. And values of which the graph itself
 // says how gradients flow through them, as the program has said it.
+#include "core/ops/gradients/differentiated_once.h"
 #include "core/ops/gradients/own_gradients.h"
 #include "core/ops/notation/family.h"
 #include "core/ops/notation/pointwise.h"
@@ -30,7 +31,7 @@ Op tangent() {
 Op own_gradient() {
   Op op;
   op.name = "own_gradient";
-  op.schema = "(Tensor[] tensors, *, int results, int inputs, int kept, int read, bool keeps, bool again, str absent) -> Tensor[]";
+  op.schema = "(Tensor[] tensors, *, int results, int inputs, int kept, int read, bool keeps, bool again, bool once=False, str absent) -> Tensor[]";
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     const auto parts = OwnGradientParts::of(q.operands(), q.attributes());
     if (!parts) return error(Code::invalid_argument, "own_gradient of {} operands, which are not as many as its attributes say", q.operand_count());
@@ -56,8 +57,39 @@ Op own_gradient() {
   return op;
 }
 
+/// Gives `self` as it is, with a gradient that cannot be differentiated.
+Op differentiated_once() {
+  Op op = unary("differentiated_once", Domain::any, [](Scalars&, std::span<const Scalar> x, const OpQuery&) { return x[0]; }, {});
+  op.schema = "(Tensor self, *, str message='') -> Tensor";
+  op.grad = [](NodeBuilder& b, const OpQuery& q, std::span<const ir::ValueId>, std::span<const ir::ValueId> given) {
+    return Values{without_gradient(b, given[0], {q.operands()[0]}, q.text("message", ""))};
+  };
+  return op;
+}
+
+/// Gives `self` as it is: a gradient of something that torch does not differentiate again (differentiated_once.h).
+Op no_gradient() {
+  Op op;
+  op.name = "no_gradient";
+  op.schema = "(Tensor self, Tensor[] by, *, str message) -> Tensor";
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    TENON_USER_CHECK(q.operand_count() > 0, "it takes a tensor");
+    return infer::one(q, q.type(0).dtype, q.type(0).shape);
+  };
+  op.decompose = [](NodeBuilder&, const OpQuery& q) { return Values{q.operands()[0]}; };
+  op.grad = [](NodeBuilder&, const OpQuery& q, std::span<const ir::ValueId>, std::span<const ir::ValueId>) -> Values {
+    throw Exception(error(Code::unsupported, "{}", q.text("message")));
+  };
+  op.samples = [] {
+    const SampleOperand x{.dtype = DType::f32, .shape = {3, 4}}, y{.dtype = DType::f64, .shape = {5}};
+    const ir::Attributes said{{"message", std::string("the derivative is not implemented")}};
+    return std::vector<Sample>{{.name = "alone", .operands = {x}, .attributes = said}, {.name = "by another", .operands = {y, x}, .attributes = said}};
+  };
+  return op;
+}
+
 }  // namespace
 
-Family control_ops() { return {cond(), tangent(), own_gradient()}; }
+Family control_ops() { return {cond(), tangent(), own_gradient(), differentiated_once(), no_gradient()}; }
 
 }  // namespace tenon::ops

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
+#include "core/ops/gradients/differentiated_once.h"
 #include "core/ops/gradients/linear.h"
 #include "core/ops/op.h"
 
@@ -79,6 +80,16 @@ std::size_t erase_unread(ir::Graph& graph, std::vector<ValueId> values, std::spa
   return unread.size();
 }
 
+/// A gradient that depends on those that it was computed from, and has none.
+ValueId differentiated_no_more(NodeBuilder& builder, ValueId gradient, std::span<const ValueId> given, bool once) {
+  std::vector<ValueId> by;
+  std::ranges::copy_if(given, std::back_inserter(by), [](ValueId v) { return static_cast<bool>(v); });
+  builder.on(builder.graph().type(gradient).device);
+  return without_gradient(builder, builder.one("detach", {gradient}), std::move(by),
+                          once ? "trying to differentiate twice a function that was marked with @once_differentiable"
+                               : "the gradient of a torch.autograd.Function in the gradient of another one is not differentiated; leave the function that applies it to torch (tenon.disable)");
+}
+
 OwnGradientParts::Absent absent_of(const ir::Attributes& attributes) {
   const auto found = std::ranges::find(attributes, std::string_view("absent"), [](const ir::NamedAttribute& a) { return std::string_view(a.name); });
   const auto* text = found == attributes.end() ? nullptr : std::get_if<std::string>(&found->value);
@@ -109,6 +120,7 @@ std::optional<OwnGradientParts> OwnGradientParts::of(std::span<const ValueId> op
     operands = operands.subspan(count);
   }
   parts.again = flag("again");
+  parts.once = flag("once");
   parts.absent = absent_of(attributes);
   return parts;
 }
@@ -117,8 +129,8 @@ OwnGradientParts OwnGradientParts::of(const ir::Node& node) { return of(node.ope
 
 std::vector<ValueId> own_gradients(NodeBuilder& builder, const OwnGradientParts& parts, std::span<const ValueId> results, std::span<const ValueId> given, bool again) {
   ir::Graph& graph = builder.graph();
-  if (again && !parts.again)
-    throw Exception(error(Code::unsupported, "trying to differentiate twice a function that was marked with @once_differentiable, or that has a gradient in the gradient of another one"));
+  const bool refused = again && !parts.again;
+  again = again && parts.again;
   const auto behind = [&](ValueId v) {
     if (!is_result(graph, v) || node_of(graph, v).op != "detach") throw Exception(error(Code::unsupported, "own_gradient has no gradient: it is not behind detach"));
     return node_of(graph, v).operands[0];
@@ -140,6 +152,7 @@ std::vector<ValueId> own_gradients(NodeBuilder& builder, const OwnGradientParts&
   for (std::size_t i = 0; i < ends.size(); ++i) {
     const auto copied = values.find(ends[i]);
     found[first + i] = copied == values.end() ? ends[i] : copied->second;
+    if (refused) found[first + i] = differentiated_no_more(builder, found[first + i], given, parts.once);
   }
   return found;
 }

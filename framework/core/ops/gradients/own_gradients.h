@@ -19,6 +19,7 @@ struct OwnGradientParts {
   std::span<const ir::ValueId> tangents;   // by result
   std::span<const ir::ValueId> gradients;  // by input, behind `detach`
   bool again = false;                      // these can be differentiated
+  bool once = false;                       // or torch refuses to
   enum class Absent : std::uint8_t { zeros, none, left_out, unknown };
   Absent absent = Absent::unknown;         // what they are where none of the results has a gradient: made from zeros, or none. left_out: none, and where
                                            // only some have one, the tangents of the others are empty vectors
@@ -37,7 +38,7 @@ inline bool is_gradient_call(const ir::Node& node) {
 }
 
 /// Appends the gradients of the inputs by those of the results, which may be no value: one an operand of the node, no value for operands that have none.
-/// `again`: gradients that can be differentiated. Throws (unsupported) where the node does not say these.
+/// `again`: gradients that can be differentiated, or that say that they cannot (differentiated_once.h). Throws (unsupported) where they are not linear.
 std::vector<ir::ValueId> own_gradients(NodeBuilder& builder, const OwnGradientParts& parts, std::span<const ir::ValueId> results,
                                        std::span<const ir::ValueId> given, bool again);
 

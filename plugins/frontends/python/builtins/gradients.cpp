@@ -111,16 +111,19 @@ std::optional<Ref> track_leaving(Evaluator& evaluator, Arguments arguments) {
   std::vector<Ref> held;
   const std::vector<PyObject*> inputs = items_of(evaluator, arguments[1], held), outputs = items_of(evaluator, arguments[2], held),
                                kept = items_of(evaluator, arguments[3], held);
+  std::vector<PyObject*> by_itself;
+  if (arguments.values.size() > 7) by_itself = items_of(evaluator, arguments[7], held);
   const bool keeps = arguments[4] == Py_True, once = arguments[5] == Py_True;
   const std::string absent = PyUnicode_AsUTF8(arguments[6]);
   evaluator.mark_position();
   Recorder& recorder = evaluator.recorder();
-  recorder.begin_function(inputs, outputs, kept);
+  recorder.begin_function(inputs, outputs, kept, by_itself);
   std::vector<PyObject*> gradients;
   const std::vector<Ref> found = way_back(evaluator, arguments[0], !once && !recorder.is_in_another_function());
   for (const Ref& gradient : found) gradients.push_back(gradient.get());
   recorder.end_way_back(gradients);
-  recorder.end_function(keeps, absent);
+  recorder.end_function(keeps, once, absent);
+  if (!by_itself.empty()) evaluator.heap().guards().add_keeper(checked(PyObject_GetAttrString(arguments[0], "cls")).get());
   return Ref::borrow(Py_None);
 }
 

@@ -42,6 +42,7 @@ struct TensorOutput {
   bool late = false;          // fresh: a size depends on data
   bool requires_grad = false; // torch tensors: a part of torch's autograd graph
   bool spent = false;         // then: of one that was walked through and let go
+  std::string refusal = {};   // of gradients with a history: what torch says where they are differentiated; empty where they can be
   bool plain_number = false;  // fresh scalars: a Python float or int, not a NumPy scalar
   DType dtype = DType::f32;
   Extents shape, strides;

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/ir/symbol_uses.h"
+#include "core/ops/gradients/differentiated_once.h"
 #include "core/ops/gradients/own_gradients.h"
 #include "core/rewrite/differentiated.h"
 #include "core/rewrite/gradient_sections.h"
@@ -261,8 +262,8 @@ void give_sizes_that_gradients_read(const CapturedGraph& captured, rewrite::Diff
 std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::span<const ir::ValueId> outer = {}, std::span<const ir::ValueId> missing = {}) {
   std::vector<std::uint32_t> outputs;
   for (const TensorOutput& tensor : captured.tensors)
-    if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad && !tensor.spent) outputs.push_back(tensor.index);
-  if (outputs.empty()) return nullptr;
+    if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad && !tensor.spent && tensor.refusal.empty()) outputs.push_back(tensor.index);
+  if (outputs.empty() && std::ranges::all_of(captured.tensors, [](const TensorOutput& t) { return t.refusal.empty(); })) return nullptr;
   if (captured.uses_numpy()) throw GraphBreak("functions of NumPy beside tensors that require grad", "call them under torch.no_grad(), or on detached tensors");
   auto made = std::make_shared<SegmentGradients>();
   for (std::uint32_t i = 0; i < captured.inputs.size(); ++i)
@@ -315,6 +316,17 @@ void require_inputs_unread(const ir::Graph& graph, std::span<const std::uint32_t
     throw GraphBreak("no gradient of the gradient: it reads what was not kept");
 }
 
+/// Notes which gradients torch refuses to differentiate: those that depend on one that is refused, and would have a history. They are plain values then.
+void note_refusals(CapturedGraph& gradients, ir::Graph& graph, const std::vector<bool>& reached) {
+  for (const ops::Refused& refused : ops::refused_gradients(graph)) {
+    if (!reached[refused.value.value]) continue;
+    const std::vector<bool> depending = rewrite::depending_on(graph, {{refused.value}});
+    for (TensorOutput& tensor : gradients.tensors)
+      if (depending[graph.outputs()[tensor.index].value.value]) tensor.refusal = refused.message;
+  }
+  ops::drop_refusals(graph);
+}
+
 /// Gives a graph of gradients what their node has kept, in place of computing it.
 void give_kept_tensors(CapturedGraph& captured, SegmentGradients& gradients, const GradientNode& node, std::span<const std::uint32_t> missing) {
   const std::size_t first = node.whole.captured->tensors.size(), count = node.kept_tensors.size();  // behind the gradients
@@ -324,6 +336,8 @@ void give_kept_tensors(CapturedGraph& captured, SegmentGradients& gradients, con
     throw GraphBreak(fmt::format("no gradient of the gradient: {}", failure.what()));
   }
   require_inputs_unread(*gradients.run, missing);
+  for (const GradientNode& later : gradients.nodes)
+    if (std::ranges::find_first_of(later.part.kept_inputs, missing) != later.part.kept_inputs.end()) throw GraphBreak("no gradient of the gradient: it keeps what was not kept");
   for (std::size_t t = first; t < captured.tensors.size(); ++t) {
     TensorOutput& tensor = captured.tensors[t];
     if (t >= first + count) {
@@ -383,6 +397,7 @@ std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& cap
       ++output;
     }
     if (std::ranges::none_of(made->tensors, &TensorOutput::requires_grad)) return nullptr;
+    note_refusals(*made, graph, reached);
     for (std::uint32_t t : node.kept_tensors) {
       TensorOutput& kept = made->tensors.emplace_back(captured.tensors[t]);
       kept.kind = TensorOutput::Kind::fresh;

@@ -134,6 +134,9 @@ class GuardSet {
   };
   bool are_read_again() const { return are_read_again_; }
   const std::vector<Ref>& readers() const { return readers_; }
+  /// Whose code keeps tensors by itself, which somebody may write before it reads them.
+  const std::vector<Ref>& keepers() const { return keepers_; }
+  void add_keeper(PyObject* keeper) { keepers_.push_back(Ref::borrow(keeper)); }
   /// The guards on what is read again, with those by which it is found. Throws GraphBreak where an argument of the call leads to it, which is gone by then.
   std::vector<Guard> read_again() const;
 
@@ -163,7 +166,7 @@ class GuardSet {
 
   std::unordered_map<Identity, std::size_t, IdentityHash> seen_;  // and the place of the guard
   std::set<std::size_t> read_again_;                              // by place
-  std::vector<Ref> readers_;
+  std::vector<Ref> readers_, keepers_;
   bool are_read_again_ = false;
 };
 

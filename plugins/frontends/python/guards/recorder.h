@@ -210,10 +210,10 @@ class Recorder {
   /// those of the inputs (None where there is none). `keeps`: the library lets the gradients be asked for once. Each throws GraphBreak.
   virtual bool functions_may_leave() { return false; }
   virtual bool is_in_another_function() { return false; }
-  virtual void begin_function(std::span<PyObject* const>, std::span<PyObject* const>, std::span<PyObject* const>) { throw GraphBreak("a function with a gradient of its own is applied"); }
+  virtual void begin_function(std::span<PyObject* const>, std::span<PyObject* const>, std::span<PyObject* const>, std::span<PyObject* const>) { throw GraphBreak("a function with a gradient of its own is applied"); }
   virtual std::vector<Ref> begin_way_back(bool) { return {}; }
   virtual void end_way_back(std::span<PyObject* const>) {}
-  virtual void end_function(bool, std::string) {}
+  virtual void end_function(bool, bool, std::string) {}
 
   /// Makes constants of tensors that the call has made leaves: what was computed from them alone requires no grad from then on. Throws GraphBreak where
   /// one of the others was written, or is a view.

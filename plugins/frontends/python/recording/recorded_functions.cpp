@@ -12,11 +12,13 @@
 
 namespace tenon::python {
 
-void RecordedFunctions::begin(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept) {
+void RecordedFunctions::begin(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept, std::span<PyObject* const> by_itself) {
   Applied applied;
   applied.function = gradients_.function_of({}, inputs, outputs, kept);
   for (PyObject* tensor : kept)
     if (stand_ins_.find(tensor)) applied.kept.push_back(Ref::borrow(tensor));
+  for (PyObject* tensor : by_itself)
+    if (const auto index = stand_ins_.find(tensor); index && !stand_ins_[stand_ins_.owner(*index)].input) applied.function.by_itself.push_back(*index);
   history_.make_own(applied.function, false);
   open_.push_back(std::move(applied));
 }
@@ -99,7 +101,7 @@ std::vector<ir::ValueId> RecordedFunctions::kept_inputs(const Applied& applied) 
   return kept;
 }
 
-void RecordedFunctions::end(bool keeps, std::string absent) {
+void RecordedFunctions::end(bool keeps, bool once, std::string absent) {
   Applied applied = std::move(open_.back());
   open_.pop_back();
   const History::AppliedFunction& function = applied.function;
@@ -129,6 +131,7 @@ void RecordedFunctions::end(bool keeps, std::string absent) {
                                                  {"read", count(applied.read)},
                                                  {"keeps", keeps},
                                                  {"again", applied.again},
+                                                 {"once", once},
                                                  {"absent", std::move(absent)}}));
 }
 

@@ -24,15 +24,16 @@ class RecordedFunctions {
   /// Whether the ways back of a function are those of another one, of which nobody asks for more than its gradients.
   bool is_in_another() const { return depth_ > 0; }
 
-  /// Makes outputs, which were computed without grad mode, those of a function. Throws GraphBreak where they are not its own.
-  void begin(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept);
+  /// Makes outputs, which were computed without grad mode, those of a function. Throws GraphBreak where they are not its own. `by_itself`: of what it has
+  /// kept, what torch does not know of.
+  void begin(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept, std::span<PyObject* const> by_itself);
   /// Begins the way back, `again` as one that can be differentiated: gives what stands for the gradients of the outputs.
   std::vector<Ref> begin_way(bool again);
   /// Ends it. `gradients`: of the inputs, None where there is none. Throws GraphBreak where it did what no graph of gradients does.
   void end_way(std::span<PyObject* const> gradients);
-  /// The function is applied. `keeps`: torch lets its gradients be asked for once. `absent`: what its gradients are where its
+  /// The function is applied. `keeps`: torch lets its gradients be asked for once. `once`: it refuses to differentiate them. `absent`: what its gradients are where its
   /// outputs have none, as the op says it.
-  void end(bool keeps, std::string absent);
+  void end(bool keeps, bool once, std::string absent);
   /// Throws GraphBreak where gradients are computed here of what such a function gave: the program's way back is to be gone now. Not within one.
   void require_walkable(std::span<PyObject* const> from) const;
 

@@ -44,6 +44,7 @@ class RecordedGradients {
   /// Whether it is a leaf, or a copy in place of one, that only what is evaluated for torch may see.
   bool is_forgotten(Index index) const { return history_.is_forgotten(index); }
   /// Whether the gradients of a value, which are still to come, are by what the graph itself has made leaves of.
+  void require_not_kept_by_function(Index leaving) const { history_.require_not_kept_by_function(leaving); }
   bool needs_roots(ir::ValueId value) const { return history_.is_on_roots(value) && !is_spent(value); }
   /// Throws Unbuildable where something was written that torch keeps for the gradients of a value, which may be asked for later. After a walk only what
   /// the walks go through is looked at: a program may well leave the rest to nobody.

@@ -23,6 +23,7 @@ void RecordedOutputs::require_buildable(PyObject* stand_in) {
   const Index index = stand_ins_.require(stand_in);
   const StandIn& s = stand_ins_[index];
   if (s.counts_apart) throw Unbuildable(stand_in, "a tensor read as `.data`, whose writes torch counts apart, leaves the graph");
+  gradients_.require_not_kept_by_function(index);
   if (gradients_.is_forgotten(index)) throw Unbuildable(stand_in, "what a transform of torch.func differentiates by leaves the graph");
   if (gradients_.retains_gradient(index)) throw Unbuildable(stand_in, "a tensor that retains its gradient leaves the graph");
   if (s.leaf) throw Unbuildable(stand_in, "a tensor that the call made require a gradient leaves the graph");

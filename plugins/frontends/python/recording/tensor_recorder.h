@@ -114,12 +114,12 @@ class TensorRecorder final : public Recorder, public StandInUses {
   }
   bool functions_may_leave() override { return functions_.may_leave(); }
   bool is_in_another_function() override { return functions_.is_in_another(); }
-  void begin_function(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept) override {
-    functions_.begin(inputs, outputs, kept);
+  void begin_function(std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> kept, std::span<PyObject* const> by_itself) override {
+    functions_.begin(inputs, outputs, kept, by_itself);
   }
   std::vector<Ref> begin_way_back(bool again) override { return functions_.begin_way(again); }
   void end_way_back(std::span<PyObject* const> gradients) override { functions_.end_way(gradients); }
-  void end_function(bool keeps, std::string absent) override { functions_.end(keeps, std::move(absent)); }
+  void end_function(bool keeps, bool once, std::string absent) override { functions_.end(keeps, once, std::move(absent)); }
   void forget_leaves(std::span<PyObject* const> leaves, std::span<PyObject* const> others) override {
     history_.forget(core_.stand_ins.require(leaves), core_.stand_ins.require(others));
   }

@@ -206,6 +206,18 @@ PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
+/// Nodes of the gradients that torch does not differentiate, on the way to all that these were computed for.
+void add_refusing_nodes(const GraphFunction& function, const std::vector<Ref>& made, const CallBackward::State& state) {
+  const std::vector<TensorOutput>& tensors = function.captured().tensors;
+  for (std::size_t t = 0; t < tensors.size(); ++t) {
+    if (tensors[t].refusal.empty()) continue;
+    std::vector<Ref> arguments = {made[t], checked(PyUnicode_FromString(tensors[t].refusal.c_str()))};
+    for (const std::vector<Ref>* tracked : {&state.inputs, &state.inner})
+      std::ranges::copy_if(*tracked, std::back_inserter(arguments), [](const Ref& tensor) { return tensor && requires_grad(tensor.get()); });
+    of_autograd("add_refusing_node", tuple_of(arguments).get());
+  }
+}
+
 /// again(kept, tangents): the same, as results of nodes of torch's autograd graph.
 PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return reported([&]() -> Ref {
@@ -231,6 +243,7 @@ PyObject* again(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     for (const Ref& leading : state.inner) outer.push_back(leading.get());
     if (given.result) outer.push_back(given.result);
     add_nodes(again.backward, {.inputs = inputs.data(), .tensors = tensors.data(), .symbols = state.symbols, .make_view = {}, .outer = outer.data()});
+    add_refusing_nodes(*again.function, made, state);
     return tuple_of(std::vector<Ref>(made.begin(), made.begin() + static_cast<std::ptrdiff_t>(count_of_gradients)));
   });
 }
@@ -248,7 +261,16 @@ PyObject* asked_once(PyObject* self, PyObject*) {
   });
 }
 
+/// refuse_written(text): raises where the program has kept a tensor by itself that was written.
+PyObject* refuse_written(PyObject* self, PyObject* text) {
+  return reported([&] {
+    state_of(self).backward->refuse_written(PyUnicode_AsUTF8(text));
+    return Ref::borrow(Py_None);
+  });
+}
+
 PyMethodDef kMethods[] = {
+    {"refuse_written", refuse_written, METH_O, nullptr},
     {"asked_once", asked_once, METH_NOARGS, nullptr},
     {"has_functions", has_functions, METH_NOARGS, nullptr},
     {"gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(gradients)), METH_FASTCALL, nullptr},

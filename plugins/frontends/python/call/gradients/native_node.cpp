@@ -74,7 +74,7 @@ class SegmentBody final : public NodeBody {
     const GradientNode& made = backward->node(node);
     if (released && made.part.kept_inputs.size() + made.part.kept_outputs.size() > 0) throw std::runtime_error(twice_text());
     for (std::size_t k = 0; k < kept.size(); ++k)
-      if (kept[k].version_now() != kept[k].version) throw std::runtime_error(text_of_write(k));
+      if (kept[k].version_now() != kept[k].version) refuse_written(text_of_write(k));
     if (backward->reads_later()) with_python([&] { backward->require_as_at_call(); });
     std::vector<Tangent> tangents;
     for (std::size_t k = 0; k < given.size(); ++k) tangents.push_back(tangent_of(given[k], segment().tensors[made.results[k]]));
@@ -94,6 +94,11 @@ class SegmentBody final : public NodeBody {
   void* kept_data(std::size_t k) {
     const std::vector<std::uint32_t>& inputs = backward->node(node).part.kept_inputs;
     return k < inputs.size() && is_scalar(inputs[k]) ? scalars[k].bytes : kept[k].data();
+  }
+
+  [[noreturn]] void refuse_written(const std::string& text) const {
+    if (backward->keeps_by_itself()) with_python([&] { backward->refuse_written(text); });
+    throw std::runtime_error(text);
   }
 
   /// torch's words about a tensor that was written.
@@ -170,6 +175,21 @@ class HandingBody final : public NodeBody {
     return handed;
   }
   Ref apply_to_others(PyObject*, const std::vector<Ref>& given) override { return tuple_of(given); }
+};
+
+/// Of a gradient that torch does not differentiate.
+class RefusingBody final : public NodeBody {
+ public:
+  explicit RefusingBody(std::string message) : message_(std::move(message)) {}
+  const char* name() const override { return "RefusingBackward"; }
+  std::vector<TorchRef> apply(const NodeRun&, std::span<void* const>) override { throw std::runtime_error(message_); }
+  Ref apply_to_others(PyObject*, const std::vector<Ref>&) override {
+    PyErr_SetString(PyExc_RuntimeError, message_.c_str());
+    throw PythonError();
+  }
+
+ private:
+  const std::string message_;
 };
 
 /// The nodes of a run while they are made, each after what it hands gradients to.
@@ -379,6 +399,18 @@ struct AgainSources {
   void order(std::vector<TorchEdge>&, const GradientNode&) const {}
 };
 
+/// Nodes of the gradients that torch does not differentiate, on the way to all that these were computed for.
+void add_refusing_nodes(const AgainSources& sources) {
+  const std::vector<TensorOutput>& tensors = sources.again.function->captured().tensors;
+  for (std::uint32_t t = 0; t < tensors.size(); ++t) {
+    if (tensors[t].refusal.empty()) continue;
+    std::vector<TorchEdge> edges;
+    for (std::size_t e = 0; e < sources.run.edge_count(); ++e) edges.push_back(sources.run.edge(e));
+    void* const result = sources.result(t);
+    add_native_node(std::make_unique<RefusingBody>(tensors[t].refusal), std::move(edges), {&result, 1});
+  }
+}
+
 std::vector<TorchRef> SegmentBody::gradients_with_history(const NodeRun& run, std::vector<Tangent>& tangents) {
   std::vector<TangentHistory> given;
   std::vector<TangentLayout> layouts;
@@ -403,7 +435,9 @@ std::vector<TorchRef> SegmentBody::gradients_with_history(const NodeRun& run, st
   if (again->runs.any) with_python([&] { kept_runs.emplace(again->runs); });
   std::vector<TorchRef> made = run_function(function, data.data());
   for (std::uint32_t t : again->runs.tensors) made[t] = with_python([&] { return owner_of_run(made[t]); });
-  add_nodes_from(again->backward, AgainSources{*this, run, tangents, *again, made}, symbols);
+  const AgainSources sources{*this, run, tangents, *again, made};
+  add_nodes_from(again->backward, sources, symbols);
+  add_refusing_nodes(sources);
   made.resize(made_node.whole.captured->tensors.size());  // behind the gradients is what is kept
   for (std::size_t e = 0; e < made.size(); ++e)
     if (!run.asks(e)) made[e] = TorchRef();

@@ -67,6 +67,12 @@ void SegmentBackward::require_as_at_call() const {
   checked(PyObject_CallFunction(refuse, "Nss", tuple_of(later_->readers()).release(), changed->guard.c_str(), changed->found.c_str()));
 }
 
+void SegmentBackward::refuse_written(const std::string& text) const {
+  if (!keeps_by_itself()) return;
+  static PyObject* const refuse = checked(PyObject_GetAttrString(checked(imported("tenon._hooks")).get(), "refuse_written")).release();
+  checked(PyObject_CallFunction(refuse, "Ns", tuple_of(later_->keepers()).release(), text.c_str()));
+}
+
 const SegmentBackward::Function* SegmentBackward::known(std::size_t node, const BackwardRequest& request) {
   const std::lock_guard lock(mutex_);
   const auto& functions = nodes_[node]->functions;

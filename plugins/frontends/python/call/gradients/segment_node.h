@@ -36,7 +36,11 @@ class SegmentBackward {
   const CapturedGraph& segment() const { return segment_; }
   /// Throws PythonError where gradients would be computed from what was there at the call, and is no more. Needs the GIL.
   void require_as_at_call() const;
-  bool reads_later() const { return later_ != nullptr; }
+  /// Throws PythonError where code of the program's has kept a tensor by itself: torch reads such a one as it is now. Needs the GIL. `text`: torch's words
+  /// about one that was written.
+  void refuse_written(const std::string& text) const;
+  bool keeps_by_itself() const { return later_ && !later_->keepers().empty(); }
+  bool reads_later() const { return later_ && later_->compares(); }
   /// Whether torch's nodes can be ours (library/torch_node.h), and keep what these keep.
   bool is_native() const { return native_; }
   std::span<GradientMetadata> metadata(std::size_t node) { return nodes_[node]->metadata; }

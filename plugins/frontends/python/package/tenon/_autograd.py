@@ -25,7 +25,12 @@ class Segment(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *tangents):
-        kept = _unwritten(ctx.own) if ctx.own else ctx.saved_tensors if ctx.keeps else ()  # torch's own errors: freed, or written since
+        try:
+            kept = _unwritten(ctx.own) if ctx.own else ctx.saved_tensors if ctx.keeps else ()  # torch's own errors: freed, or written since
+        except RuntimeError as error:
+            if "modified by an inplace operation" in str(error):
+                ctx.call.refuse_written(str(error))
+            raise
         tangents = tuple(t if t is None else t.contiguous() for t in tangents)
         if all(t is None for t in tangents) and not ctx.call.has_functions():
             return (None,) * len(ctx.needs_input_grad)
@@ -171,6 +176,27 @@ def add_spent_node(result, *tracked):
 
 
 _apply_spent = torch._C._FunctionBase.__dict__["apply"].__get__(None, Spent)
+
+
+class Refused(torch.autograd.Function):
+    """A gradient that torch does not differentiate."""
+
+    @staticmethod
+    def forward(ctx, results, message, *tracked):
+        ctx.message = message
+        return results
+
+    @staticmethod
+    def backward(ctx, *tangents):
+        raise RuntimeError(ctx.message)
+
+
+def add_refusing_node(gradient, message, *tracked):
+    """Makes `gradient` one whose gradient torch refuses with these words. `tracked`: what it was computed for."""
+    _apply_refused((gradient,), message, *tracked)
+
+
+_apply_refused = torch._C._FunctionBase.__dict__["apply"].__get__(None, Refused)
 
 
 def has_memory_for_itself(tensor):

@@ -181,10 +181,10 @@ def functions_may_leave() -> bool:
     raise NotImplementedError
 
 
-def track_leaving(applied: Any, inputs: list, outputs: list, kept: list, keeps: bool, once: bool, absent: str) -> None:
+def track_leaving(applied: Any, inputs: list, outputs: list, kept: list, keeps: bool, once: bool, absent: str, by_itself: Any = ()) -> None:
     """Makes outputs those of a function of inputs, with its gradients in the graph. `kept`: what these may be computed from. `keeps`: torch lets them be
     asked for once. `once`: they cannot be differentiated. `absent`: what torch makes of outputs without a
-    gradient, gradients from ``"zeros"``, ``"none"``, or what is ``"unknown"``.
+    gradient, gradients from ``"zeros"``, ``"none"``, or what is ``"unknown"``. `by_itself`: what of `kept` torch does not know of.
 
     A capture records that; nobody else calls it.
     """
@@ -202,6 +202,16 @@ def refuse_gradients(functions: tuple, guard: str, found: str) -> None:
     raise RuntimeError(
         f"the backward of {names} reads what was changed after the compiled function was called: {guard} at the call, and now it is {found}. "
         "Call it again: from here on torch runs this backward. To have it compiled, let ctx keep what it reads"
+    )
+
+
+def refuse_written(functions: tuple, text: str) -> None:
+    """Raises, where a tensor was written that a ``backward`` may read as an attribute of ``ctx``, as it is now. Later calls leave the functions to torch."""
+    names = ", ".join(sorted({cls.__qualname__ for cls in functions}))
+    reading_what_changes.update(dict.fromkeys(functions, True))
+    raise RuntimeError(
+        f"{text} Where it is an attribute of the ctx of {names}, torch reads what was written, and a compiled function has no version of it. "
+        "Call it again: from here on torch runs this backward. To have it compiled, let ctx.save_for_backward keep the tensor"
     )
 
 

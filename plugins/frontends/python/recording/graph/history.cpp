@@ -284,6 +284,13 @@ void History::require_own_unwritten(ir::ValueId value) const {
       throw Unbuildable(core_.stand_ins[function.outputs.front()].object.get(), "a tensor was written that the backward of a torch.autograd.Function reads");
 }
 
+void History::require_not_kept_by_function(Index leaving) const {
+  const auto shares_memory = [&](Index kept) { return &core_.stand_ins.storage_of(kept) == &core_.stand_ins.storage_of(leaving); };
+  for (const AppliedFunction& function : own_)
+    if (std::ranges::any_of(function.by_itself, shares_memory))
+      throw Unbuildable(core_.stand_ins[function.outputs.front()].object.get(), "a tensor leaves the graph that a torch.autograd.Function keeps as an attribute of ctx, whose backward reads it as it is then");
+}
+
 /// Whether something that torch would differentiate was computed from a leaf, and no walk has been through it for the last time.
 bool History::are_gradients_to_come(Index leaf) {
   const std::vector<ir::ValueId> values = values_of_leaf(leaf);

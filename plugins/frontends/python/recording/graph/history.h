@@ -56,7 +56,10 @@ class History {
     std::vector<Index> outputs;
     std::vector<ir::ValueId> roots;   // of these: what depends on them depends on the function
     std::vector<std::pair<Index, std::uint32_t>> saved;  // what its backward reads, with the version of its memory
+    std::vector<Index> by_itself;     // of these: what torch does not know of
   };
+  /// Throws Unbuildable where a function whose gradients are in the graph keeps a tensor by itself that leaves it: torch reads such a one as it is then.
+  void require_not_kept_by_function(Index leaving) const;
   /// Makes outputs, which were computed without grad mode, those of a function. Throws GraphBreak where they are not its own.
   /// `views`: torch gives views, through which it refuses writes.
   void apply(AppliedFunction function, bool views);
