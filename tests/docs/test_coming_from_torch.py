@@ -127,9 +127,14 @@ def set_stance():
         assert torch.equal(compiled(X), double(X))
     assert tenon.stats()["graphs"] == 0
     compiled(X)
+    for stance in ("force_eager", "default", "force_eager"):  # what is compiled runs plainly, too, and compiled again
+        before = tenon.stats()["eager_fallbacks"]
+        with torch.compiler.set_stance(stance):
+            assert torch.equal(compiled(X), double(X))
+        assert tenon.stats()["eager_fallbacks"] - before == (stance == "force_eager")
     with torch.compiler.set_stance("eager_on_recompile"):
         compiled(X[:2])
-    assert tenon.stats()["graphs"] == 1 and tenon.stats()["eager_fallbacks"] == 2
+    assert tenon.stats()["graphs"] == 1 and tenon.stats()["eager_fallbacks"] == 4
     with torch.compiler.set_stance("fail_on_recompile"):
         compiled(X)
         with pytest.raises(tenon.Error, match="fail_on_recompile"):

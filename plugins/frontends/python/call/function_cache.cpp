@@ -102,8 +102,9 @@ void FunctionCache::clear() {
 PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObject* keyword_names) {
   ++counters().calls;
   if (messages_wait()) [[unlikely]] deliver_messages();
-  budget_.begins_call();
   const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
+  if (runs_plainly()) [[unlikely]] return eagerly(call);
+  budget_.begins_call();
   if (trial_ && trial_->next() == PlainTrial::Way::plain) [[unlikely]] return run_on_trial(call);
   Beginning beginning;
   if (trial_) beginning = {seconds_now(), counters().graph_breaks + counters().graphs};

@@ -20,4 +20,8 @@ struct ToldToTorch {
 /// captured, never by a call that finds its code. A failure to read counts as nothing told.
 ToldToTorch told_to_torch();
 
+/// Whether torch.compiler.set_stance has said "force_eager", which holds for code that is compiled, too. Asked by every call: two loads, where Python counts
+/// the changes of dicts. Needs the GIL.
+bool runs_plainly() noexcept;
+
 }  // namespace tenon::python
