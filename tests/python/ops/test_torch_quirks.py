@@ -1,4 +1,6 @@
 """What torch's functions do against expectation, compiled: defaults of its C functions, numbers that are none, dtypes that do not go together."""
+import math
+
 import pytest
 
 import tenon
@@ -31,6 +33,7 @@ signs = torch.tensor([1.0, -1.0, 1.0, -1.0])
         (lambda a, b: F.multi_margin_loss(a, b, reduction="none"), (with_nan, torch.tensor([0, 2, 3, 5]))),
         (lambda a: torch.addmm(torch.ones(4, 4), a, a.T, alpha=nan), (x(4, 0),)),
         (lambda a: torch.baddbmm(torch.ones(2, 4, 4), a, a.mT, alpha=nan), (x(2, 4, 0),)),
+        (lambda a: torch.addbmm(torch.ones(3, 3), a, a.mT, alpha=math.inf), (x(2, 3, 4) - 0.6,)),
         (lambda a: F.group_norm(a * 1000, 6), (x(4, 6, 1, 1),)),
         (lambda a: torch.combinations(a * 2, 2), (x(5),)),
         (lambda a: torch.histogram(a, 5)[0] + 1, (x(4, 6),)),
@@ -42,6 +45,8 @@ signs = torch.tensor([1.0, -1.0, 1.0, -1.0])
         (lambda a: (a * 2)[1:].as_strided([2, 3], [6, 1]) + 1, (x(4, 6),)),
         (lambda a: a.t().as_strided((6, 2), (2, 1)) + a.t().mul(2).as_strided((6, 2), (2, 1)), (x(4, 6),)),
         (lambda a: (torch.all(a, dim=[]), torch.any(a > 0.5, dim=())), (x(2, 3),)),
+        (lambda a: (F.elu(a, math.inf), F.celu(a, math.inf), F.elu(a, nan)), (torch.tensor([0.0, 1.0, 0.0, 2.0]),)),
+        (lambda a: (a.std(True), a.var(False), torch.max(a), a.prod()), (x(2, 3),)),
     ],
 )
 def test_calls(check, fn, args):
@@ -271,6 +276,8 @@ def is_refused_alike(fn):
         lambda a: torch.isclose(a, a, equal_nan=2),
         lambda a: F.avg_pool1d(a, 2, ceil_mode=None),
         lambda a: torch.argsort(a, -1, 2),
+        lambda a: torch.std(a, dim=True),
+        lambda a: a.var(dim=False),
     ],
 )
 def test_bools_and_integers_are_not_each_other(fn):
@@ -296,6 +303,11 @@ def test_bools_and_integers_are_not_each_other(fn):
         lambda a: torch.diagonal_copy(a, offset=None),
         lambda a: torch.unique(a, sorted=0),
         lambda a: torch.argsort(a, dim=-1, stable=0.5),
+        lambda a: torch.max(a, None),
+        lambda a: torch.min(a, other=None),
+        lambda a: torch.max(a, dim=None),
+        lambda a: torch.prod(a, dim=None),
+        lambda a: torch.std(a, 0, unbiased=None),
     ],
 )
 def test_none_and_other_kinds_where_torch_has_a_number_or_a_flag(fn):

@@ -98,14 +98,14 @@ Op activation(std::string name, std::string attributes, Body body, std::vector<A
 // Klambauer et al., Self-Normalizing Neural Networks, 2017: the constants to float64 precision, as in ATen.
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717, kSeluScale = 1.0507009873554804934193349852946;
 
-/// The exponential linear unit: scale * (x > 0 ? x : alpha * (exp(x * input_scale) - 1)).
+/// The exponential linear unit: scale * (x < 0 ? alpha * (exp(x * input_scale) - 1) : x).
 Scalar elu(Scalars& s, Scalar x, double alpha, double scale, double input_scale) {
   const Scalar zero = s.like(x, 0);
   const Scalar inner = input_scale == 1 ? x : s.mul(x, s.like(x, input_scale));
   // The branch that is not taken is kept from overflowing, so that it sets no floating-point flag.
   const Scalar negative = s.mul(s.unary(Primitive::expm1, s.minimum(inner, zero)), s.like(x, alpha * scale));
   const Scalar positive = scale == 1 ? x : s.mul(x, s.like(x, scale));
-  return s.select(s.gt(x, zero), positive, negative);
+  return s.select(s.lt(x, zero), negative, positive);
 }
 
 /// The tanh form is computed as x * sigmoid(2 inner), which is the same: one exponential of what is never positive, so that neither it

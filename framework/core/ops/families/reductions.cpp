@@ -244,7 +244,7 @@ void name_extremes(Family& ops) {
       const std::string name(op), w(word);
       o.aliases = torch_names(name, "(self, dim=None, keepdim=False, *, out=None)", plain_reduction(name)) +
                   reduction_names("", w, plain_reduction(name)) + reduction_names("", name, plain_reduction(name)) +
-                  torch_names(w, "(self, dim=None, keepdim=False, *, other=None, out=None)",
+                  torch_names(w, "(self, dim=..., keepdim=False, *, other=..., out=None)",
                               torch_extreme(name, std::string(along), std::string(two)));
     }
   };
@@ -365,7 +365,7 @@ Family reduction_ops() {
                    names({"numpy.add.reduce"},
                          "(array -> self, axis -> dim = 0, dtype=None, out=None, keepdims -> keepdim = False, initial=None, where=True)",
                          accumulate("sum"));
-  ops[1].aliases = reduction_names("prod", "prod", accumulate("prod")) + reduction_names("", "nanprod", nan_accumulation("prod", 1)) +
+  ops[1].aliases = torch_names("prod", "(self, dim=..., keepdim=False, *, dtype=None, out=None)", accumulate("prod")) + reduction_names("", "prod", accumulate("prod")) + reduction_names("", "nanprod", nan_accumulation("prod", 1)) +
                    names({"numpy.multiply.reduce"},
                          "(array -> self, axis -> dim = 0, dtype=None, out=None, keepdims -> keepdim = False, initial=None, where=True)",
                          accumulate("prod"));

@@ -114,7 +114,7 @@ void name_variances(Family& ops) {
   for (Op& o : ops)
     for (const char* op : {"var", "std"}) {
       if (o.name != op) continue;
-      const std::string torch = "(self, dim=None, unbiased=None, keepdim=False, *, correction=None, out=None)", name = op;
+      const std::string torch = "(self, dim=None, unbiased=..., keepdim=False, *, correction=None, out=None)", name = op;
       const std::string numpy = "axis -> dim = None, dtype=None, out=None, ddof=0, keepdims -> keepdim = False, *, where=True, mean=None)";
       o.aliases = torch_names(name, torch, variance_adapt(name, false)) +
                   names({"torch." + name + "_mean"}, torch, variance_adapt(name, true)) +

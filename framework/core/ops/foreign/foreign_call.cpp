@@ -145,9 +145,11 @@ class Binding {
   /// a tensor is made, in which such a number is infinite, but not of values to fill with.
   void refuse_what_torch_does_not_take(const ForeignParameter& p, const ForeignArgument& a, const std::vector<SchemaParameter>& schema) const {
     const auto known = std::ranges::find(schema, p.target, &SchemaParameter::name);
-    const bool optional = p.otherwise ? p.otherwise->is_none() : known == schema.end() || known->optional;
+    const bool optional = p.otherwise ? p.otherwise->is_none() && !p.may_be_left_out : known == schema.end() || known->optional;
     if (a.is_none() && !optional) throw Exception(error(Code::unsupported, "argument '{}' of {} is None", p.name, call_.name));
     if (p.otherwise && p.otherwise->as<bool>() && !a.as<bool>()) throw Exception(error(Code::unsupported, "argument '{}' of {} is no bool", p.name, call_.name));
+    if (p.name == "dim" && a.as<bool>() && std::ranges::find(call_.keyword, p.name, [](const auto& given) { return given.first; }) != call_.keyword.end())
+      throw Exception(error(Code::unsupported, "argument '{}' of {} is a bool", p.name, call_.name));
     const bool converted = known == schema.end() || !known->is_operand() || p.name == "value" || p.name == "fill_value";
     if (const double* number = a.as<double>(); number && converted && !all_reach(*number))
       throw Exception(error(Code::unsupported, "argument '{}' of {} is {}, which is beyond the dtype of a tensor", p.name, call_.name, *number));

@@ -40,9 +40,11 @@ std::vector<std::string_view> parts_of(std::string_view s) {
   return parts;
 }
 
-/// A default value: None, True, False, a number, a quoted word, ().
+constexpr std::string_view kLeftOut = "...";
+
+/// A default value: None, True, False, a number, a quoted word, (), or ... for none that can be given.
 ForeignArgument literal(std::string_view s) {
-  if (s == "None") return {};
+  if (s == "None" || s == kLeftOut) return {};
   if (s == "True" || s == "False") return {s == "True"};
   if (s == "()") return {ForeignList{}};
   if (s.front() == '\'') return {std::string(s.substr(1, s.size() - 2))};
@@ -103,7 +105,8 @@ std::vector<ForeignParameter> parse_signature(std::string_view signature, std::s
       keyword_only |= part == "*";
       continue;
     }
-    ForeignParameter p{.name = {}, .target = {}, .keyword_only = keyword_only, .otherwise = split_default(part)};
+    const bool may_be_left_out = part.ends_with(kLeftOut);
+    ForeignParameter p{.name = {}, .target = {}, .keyword_only = keyword_only, .otherwise = split_default(part), .may_be_left_out = may_be_left_out};
     if (part.front() == '*') {
       p.variadic = keyword_only = true;
       part.remove_prefix(1);

@@ -27,6 +27,7 @@ struct ForeignParameter {
   bool variadic = false;
   bool keyword_only = false;
   std::optional<ForeignArgument> otherwise;
+  bool may_be_left_out = false;  // "dim=...": nothing says so; None is no argument
 };
 
 std::vector<SchemaParameter> parse_schema(std::string_view schema);
