@@ -1,6 +1,8 @@
 // Loads and stores by class of access: one value for all lanes, contiguous, or one address a lane.
 #include <llvm/IR/Intrinsics.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "vectors/kernel_emitter_impl.h"
 
@@ -292,11 +294,22 @@ bool KernelEmitter::streams_to(const Store& s) {
   return aligned;
 }
 
+namespace {
+
+/// Whether some loop around all that is stored has no rounds: a tensor without elements, whose strides are 0.
+bool stores_nothing(const codegen::Kernel& kernel) {
+  const auto has_no_rounds = [](const codegen::Loop& loop) { return loop.extent == Dim(0); };
+  return std::ranges::any_of(kernel.outer, has_no_rounds) || (schedule_of(kernel).lanes_inside && std::ranges::any_of(kernel.inner, has_no_rounds));
+}
+
+}  // namespace
+
 void KernelEmitter::store(const Store& s) {
   const DType storage = kernel_.buffers[s.buffer].dtype;
   const llvm::Align align(size_of(storage));
   Lanes v = value(s.value);
   if (!varies(s.offset)) {
+    if (v.varying && stores_nothing(kernel_)) return;
     TENON_CHECK(!v.varying, "lanes are stored to one place");
     ir_.CreateAlignedStore(b_.to_storage(v, storage), element_address(s.buffer, s.offset), align);
     return;
