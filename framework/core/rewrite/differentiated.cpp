@@ -85,11 +85,12 @@ struct Joint {
   ir::Graph graph;
   std::size_t forward_nodes = 0;  // the first of its nodes are those of the forward, where that has no composite op to expand
   std::vector<ValueId> inputs, tangents, begun;   // begun: where gradients begin
+  std::vector<NodeId> shared;                     // of the forward, which gradients of other nodes would compute themselves
   std::vector<std::optional<ValueId>> gradients;  // by wanted value
   bool asked_once = false;                        // nodes of torch's would have saved something for them
 };
 
-void drop_own_gradients(Joint& joint) {  // which have said theirs
+void drop_own_gradients(Joint& joint) {  // which have said theirs, and what refuses gradients of these, which nobody asks for
   std::vector<ValueId> gradients;
   IdSet<NodeId> forward;
   for (NodeId id : joint.graph.nodes().first(joint.forward_nodes)) forward.insert(id);
@@ -97,9 +98,6 @@ void drop_own_gradients(Joint& joint) {  // which have said theirs
     if (gradient) gradients.push_back(*(gradient = ops::without_own_gradient(joint.graph, *gradient)));
   ops::drop_own_gradients(joint.graph, gradients);
   joint.forward_nodes = static_cast<std::size_t>(std::ranges::count_if(joint.graph.nodes(), [&](NodeId id) { return forward.has(id); }));
-}
-
-void drop_refusals(Joint& joint) {  // nobody differentiates these gradients
   for (std::optional<ValueId>& gradient : joint.gradients)
     if (gradient) gradient = ops::without_refusal(joint.graph, *gradient);
   ops::drop_refusals(joint.graph, joint.forward_nodes);
@@ -127,22 +125,26 @@ Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector
   if (seeds.empty())
     for (ValueId v : given_zeros(graph, ends.results, wanted)) seeds.push_back({v, zeros(joint.graph, joint.graph.type(v))});
   for (const Seed& seed : seeds) joint.begun.push_back(seed.of);
-  const auto found = differentiate(joint.graph, seeds, wanted, stops_at(graph, wanted), {}, [&](NodeId, bool reads) { joint.asked_once |= reads; }, for_more);
+  GradientNodes by_node(joint.graph);
+  const auto note = [&](NodeId id, bool reads) {
+    joint.asked_once |= reads;
+    by_node.note(joint.graph, id);
+  };
+  const auto found = differentiate(joint.graph, seeds, wanted, stops_at(graph, wanted), {}, note, for_more);
   auto next = found.begin();
   for (bool reached : ends.reached) joint.gradients.push_back(reached ? *next++ : std::nullopt);
-  if (!for_more) {
-    drop_own_gradients(joint);
-    drop_refusals(joint);
-  }
-  share_nodes(joint.graph, joint.forward_nodes, joint.gradients);
+  if (!for_more) drop_own_gradients(joint);
+  for (const SharedNode& shared : share_nodes(joint.graph, joint.forward_nodes, joint.gradients))
+    if (!by_node.is_gradient(shared.unread, shared.read)) joint.shared.push_back(shared.read);
   return joint;
 }
 
 /// What the gradients read where some values are kept, and the nodes that run for them.
 class Needed {
  public:
-  Needed(const Joint& joint, std::span<const ValueId> kept) : graph_(joint.graph) {
+  Needed(const Joint& joint, std::span<const ValueId> kept, std::span<const ValueId> besides = {}) : graph_(joint.graph) {
     for (ValueId v : kept) may_keep_.insert(v);
+    for (ValueId v : besides) need(v);
     for (const auto& gradient : joint.gradients)
       if (gradient) need(*gradient);
     const auto nodes = graph_.nodes();
@@ -275,6 +277,15 @@ bool gradients_read(const Joint& joint, const Needed& needed, ValueId value) {
   });
 }
 
+/// What the gradients of gradients read that these themselves do not, where they read what the forward has computed in their place: its operands.
+std::vector<ValueId> read_again(const Joint& joint, std::span<const ValueId> gradients) {
+  const IdSet<NodeId> needed = needed_by(joint.graph, gradients, {});
+  std::vector<ValueId> values;
+  for (NodeId id : joint.shared)
+    if (needed.has(id)) std::ranges::copy(joint.graph.node(id).operands, std::back_inserter(values));
+  return values;
+}
+
 /// The gradients of some results as a graph of its own. What it needs is added to the outputs of the forward.
 BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result> results, const Ends& ends, const Keeping& keeping) {
   Joint joint = with_gradients(forward, ends);
@@ -282,9 +293,11 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result>
   std::vector<ValueId> gradients;
   for (const auto& gradient : joint.gradients)
     if (gradient) gradients.push_back(*gradient);
+  const std::vector<ValueId> besides = read_again(joint, gradients);
+  gradients.insert(gradients.end(), besides.begin(), besides.end());
   const std::vector<ValueId> kept = without_beginnings(forward, kept_values({joint.graph, joint.forward_nodes, gradients}, keeping));
   joint.forward_nodes += read_parts_of_kept(joint.graph, joint.forward_nodes, kept);
-  const Needed needed(joint, kept);
+  const Needed needed(joint, kept, besides);
   const auto output_of = [&](ValueId v) {
     return std::ranges::find_if(forward.outputs(), [&](const ir::Output& o) { return ops::without_own_gradient(forward, o.value) == v && o.kind != ir::OutputKind::update; });
   };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/ir/printer.h"
+#include "core/rewrite/id_set.h"
 #include "core/rewrite/rewriter.h"
 
 namespace tenon::rewrite {
@@ -38,11 +39,19 @@ class Replaced {
   std::unordered_map<ValueId, ValueId> by_;
 };
 
+IdSet<NodeId> first_nodes(const ir::Graph& graph, std::size_t count) {
+  IdSet<NodeId> first;
+  for (NodeId id : graph.nodes().first(count)) first.insert(id);
+  return first;
+}
+
 }  // namespace
 
-void share_nodes(ir::Graph& graph, std::size_t forward, std::span<std::optional<ValueId>> gradients) {
+std::vector<SharedNode> share_nodes(ir::Graph& graph, std::size_t forward, std::span<std::optional<ValueId>> gradients) {
   std::unordered_map<std::string, NodeId> by_text;
   Replaced replaced;
+  std::vector<SharedNode> shared;
+  const IdSet<NodeId> own = first_nodes(graph, forward);
   const auto nodes = graph.nodes();
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     if (std::ranges::any_of(graph.node(nodes[i]).operands, [&](ValueId v) { return replaced.has(v); }))
@@ -53,6 +62,7 @@ void share_nodes(ir::Graph& graph, std::size_t forward, std::span<std::optional<
     if (is_new || i < forward) continue;
     const std::vector<ValueId>&mine = node.results, &known = graph.node(first->second).results;
     if (mine.size() != known.size()) continue;
+    if (own.has(first->second)) shared.push_back({nodes[i], first->second});
     for (std::size_t r = 0; r < mine.size(); ++r)
       if (graph.type(mine[r]) == graph.type(known[r])) replaced.add(mine[r], known[r]);
   }
@@ -61,6 +71,7 @@ void share_nodes(ir::Graph& graph, std::size_t forward, std::span<std::optional<
   graph.set_outputs(std::move(outputs));
   for (std::optional<ValueId>& gradient : gradients)
     if (gradient) replaced.apply(*gradient);
+  return shared;
 }
 
 }  // namespace tenon::rewrite

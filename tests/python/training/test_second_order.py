@@ -105,6 +105,22 @@ def test_results_see_second_gradients(program, situation, linear_loss, leaf):
     assert tenon.stats()["graph_breaks"] == 0
 
 
+@pytest.mark.parametrize("function", [lambda x: (x.tanh(), x.tanh() * x.tanh()), lambda x: (lambda t: (t, t * t))(x.tanh()), lambda x: (lambda s: (s, 1 - s, s * (1 - s)))(x.sigmoid())])
+def test_what_gradients_share_with_results_is_differentiated_on(function):
+    """A square that is a result is read by the gradient of tanh, whose own needs tanh itself."""
+    def derivatives(run):
+        x = torch.linspace(-1, 1, 40, dtype=torch.float64).requires_grad_()
+        value, found = sum((r * (k + 1)).sum() for k, r in enumerate(run(x))), []
+        for _ in range(4):
+            (gradient,) = torch.autograd.grad(value, x, create_graph=True)
+            found.append(gradient.detach())
+            value = gradient.sum()
+        return found
+
+    torch.testing.assert_close(derivatives(tenon.compile(function)), derivatives(function))
+    assert tenon.stats()["graph_breaks"] == 0
+
+
 STEPS = {
     "relu": torch.relu, "relu6": F.relu6, "hardtanh": F.hardtanh, "leaky_relu": F.leaky_relu, "threshold": lambda x: F.threshold(x, 0.1, 2.0), "hardshrink": F.hardshrink,
     "softshrink": F.softshrink, "max_pool1d": lambda x: F.max_pool1d(x[:, None], 2), "max_pool2d": lambda x: F.max_pool2d(x[None], 2), "avg_pool1d": lambda x: F.avg_pool1d(x[:, None], 2),

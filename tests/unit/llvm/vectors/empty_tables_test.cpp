@@ -40,3 +40,11 @@ TEST_CASE("nothing is read of a table without rows, and nothing written to it") 
         }
   }
 }
+
+TEST_CASE("nothing is stored of a tensor without elements, whose strides are 0") {
+  const ir::Graph graph = llvm_test::parse("graph @main (%x: f32[2, 24, 9, 0], %g: f32[2, 16, 5, 4]) {\n"
+                                           "%y: f32[16, 24, 3, 3] = conv_weight_sum(%x, %g) {before = [1, 1], dilation = [1, 1], groups = 1, kernel = [3, 3], stride = [2, 2]}\n"
+                                           "return %y\n}");
+  const llvm_test::Inputs inputs = llvm_test::random_inputs(graph);
+  CHECK(llvm_test::difference(graph, inputs.views) == std::nullopt);
+}
