@@ -352,3 +352,49 @@ def test_a_loss_in_parts_has_its_gradient_in_the_graph(monkeypatch):
     compiled = tenon.compile(step, fullgraph=True)
     close(compiled(nets[1], x), step(nets[0], x))
     close(nets[1].weight.grad, nets[0].weight.grad)
+
+
+def written_within(x, w):
+    with torch.autocast("cpu"):
+        a = F.linear(x, w)
+        with torch.no_grad():
+            w.mul_(2)
+        return a, F.linear(x, w), x @ w
+
+
+def written_between(x, w):
+    with torch.autocast("cpu"):
+        a = x @ w
+    with torch.no_grad():
+        w.mul_(2)
+    with torch.autocast("cpu"):
+        return a, x @ w
+
+
+def written_without_a_cache(x, w):
+    with torch.autocast("cpu", cache_enabled=False):
+        a = x @ w
+        with torch.no_grad():
+            w.mul_(2)
+        return a, x @ w
+
+
+def cast_first_without_grad_mode(x, w):
+    with torch.autocast("cpu"):
+        with torch.no_grad():
+            a = F.linear(x, w)
+        return a, F.linear(x, w), x @ w
+
+
+@pytest.mark.parametrize("outside", [False, True])
+@pytest.mark.parametrize("fn", [written_within, written_between, written_without_a_cache, cast_first_without_grad_mode])
+def test_weights_that_autocast_has_cast_before(fn, outside):
+    def results(run):
+        w = torch.linspace(-1, 1, 9).reshape(3, 3).requires_grad_()
+        x = torch.linspace(0, 1, 6).reshape(2, 3)
+        with torch.autocast("cpu", enabled=outside):
+            found = [*run(x, w), *run(x, w)]
+        torch.stack([f.float().sum() for f in found]).sum().backward()
+        return [f.detach() for f in found], [f.requires_grad for f in found], w.grad
+
+    torch.testing.assert_close(results(tenon.compile(fn)), results(fn))

@@ -2,7 +2,6 @@
 import pytest
 
 import tenon
-from tenon import _tenon
 
 torch = pytest.importorskip("torch")
 from torch.autograd.function import once_differentiable  # noqa: E402
@@ -271,70 +270,8 @@ def test_gradients_of_gradients(program):
     assert tenon.stats()["graph_breaks"] == 0
 
 
-@pytest.fixture(params=["native", "autograd.Function"])
-def tier(request):
-    _tenon.use_native_nodes(request.param == "native")
-    yield
-    _tenon.use_native_nodes(True)
-
-
-def first_gradients(function, squared):
-    """Gradients that may be differentiated, of x and w, and whether they have a history."""
-    x, w = (t.requires_grad_() for t in inputs_of([(3, 4), (3, 4)]))
-    y = function(x, w)
-    found = torch.autograd.grad((y * y if squared else y).sum(), (x, w), create_graph=True, allow_unused=True)
-    return x, w, found, [g is not None and g.requires_grad for g in found]
-
-
 def test_one_that_is_differentiated_once(gradients):
     gradients(lambda x: Once.apply(x * 2) * x, lambda: inputs_of([(3, 4)]))
-
-
-@pytest.mark.parametrize("squared", [False, True])
-@pytest.mark.parametrize(
-    "function, message",
-    [
-        (lambda x, w: Once.apply(x * 2), "trying to differentiate twice a function that was marked with @once_differentiable"),
-        (lambda x, w: Once.apply(x * 2) * x + w**3, "trying to differentiate twice a function that was marked with @once_differentiable"),
-        (lambda x, w: torch.cdist(x, x * w), "the derivative for '_cdist_backward' is not implemented."),
-        (lambda x, w: torch.cdist(x, w, p=1.0), "the derivative for '_cdist_backward' is not implemented."),
-    ],
-    ids=["a function", "beside others", "distances", "distances of order 1"],
-)
-@pytest.mark.filterwarnings("ignore:Using backward.. with create_graph:UserWarning")
-def test_a_gradient_that_is_differentiated_once_is_refused_the_second_time(function, message, squared, tier):
-    (_, _, want, expected), (_, _, got, tracked) = first_gradients(function, squared), first_gradients(tenon.compile(function), squared)
-    assert tracked == expected
-    torch.testing.assert_close([None if g is None else g.detach() for g in got], [None if g is None else g.detach() for g in want])
-    for run in (function, tenon.compile(function)):
-        x, w, found, tracked = first_gradients(run, squared)
-        if not tracked[0]:
-            continue
-        with pytest.raises(RuntimeError) as error:
-            found[0].sum().backward()
-        assert str(error.value) == message
-    assert tenon.stats()["graph_breaks"] == 0
-
-
-def test_what_is_beside_a_function_that_is_differentiated_once_is_differentiated_again(tier):
-    def function(x, w):
-        return Once.apply(x) * 2 + w**3
-
-    for run in (function, tenon.compile(function)):
-        x, w, found, _ = first_gradients(run, False)
-        torch.testing.assert_close(torch.autograd.grad(found[1].sum(), w)[0], 6 * w.detach())
-
-
-def test_distances_by_products_are_differentiated_again(tier):
-    def penalty(run):
-        x = torch.linspace(-1, 1, 60, dtype=D).reshape(30, 2).requires_grad_()
-        (first,) = torch.autograd.grad(run(x).cos().sum(), x, create_graph=True)
-        return first.detach(), torch.autograd.grad(first.square().sum(), x)[0]
-
-    def function(x):
-        return torch.cdist(x, x)
-
-    torch.testing.assert_close(penalty(tenon.compile(function)), penalty(function))
 
 
 class Decaying(Function):
@@ -446,6 +383,36 @@ def test_what_a_backward_reads_is_read_when_it_runs(function, change, monkeypatc
         gradient(compiled, True)
     for changes in (True, False, True):  # by torch
         torch.testing.assert_close(gradient(compiled, changes), gradient(call, changes))
+    assert tenon.stats()["graph_breaks"] == 1
+
+
+class OfGradMode(Global):
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * (2 if torch.is_grad_enabled() else 5)
+
+
+class OfDefaults(Global):
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient * (2 if torch.get_default_dtype() is torch.float32 else 5)
+
+
+@pytest.mark.parametrize("function", [OfGradMode, OfDefaults])
+def test_state_of_torchs_that_a_backward_asks_for_is_that_of_the_walk(function):
+    def gradients(run):
+        x = torch.ones(3, dtype=D, requires_grad=True)
+        y = run(x)
+        try:
+            torch.set_default_dtype(torch.float64)
+            return [torch.autograd.grad(y.sum(), x, retain_graph=True, create_graph=again)[0].detach() for again in (False, True)]
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    def call(x):
+        return function.apply(x)
+
+    torch.testing.assert_close(gradients(tenon.compile(call)), gradients(call))
     assert tenon.stats()["graph_breaks"] == 1
 
 

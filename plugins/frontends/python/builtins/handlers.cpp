@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 #include "python/builtins/table.h"
 #include "python/compat/object_layout.h"
 #include "python/evaluator/evaluator.h"
@@ -322,9 +324,19 @@ Handled dict_contains(Evaluator& evaluator, Arguments& arguments) {
 Handled answer_false(Evaluator&, Arguments&) { return Ref::borrow(Py_False); }
 Handled answer_none(Evaluator&, Arguments&) { return Ref::borrow(Py_None); }
 
-Handled state_read(Evaluator& evaluator, Arguments& arguments) {
-  (void)evaluator;
-  (void)arguments;
+namespace {
+
+/// Whether torch's own code runs, or ours in its place: it sets a state as it was.
+bool is_of_torch(const Frame& frame) {
+  PyObject* module = PyDict_GetItemWithError(frame.globals.get(), names().__name__);
+  const std::string_view name = module && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : "";
+  return name.starts_with("torch.") || name.starts_with("tenon.");
+}
+
+}  // namespace
+
+Handled state_read(Evaluator& evaluator, Arguments&) {
+  if (evaluator.heap().guards().are_read_again() && !is_of_torch(evaluator.frame())) throw GraphBreak("what runs after the call asks for torch's state, which may be another one then");
   return std::nullopt;  // call_builtin runs it
 }
 

@@ -74,7 +74,10 @@ class SegmentBody final : public NodeBody {
     const GradientNode& made = backward->node(node);
     if (released && made.part.kept_inputs.size() + made.part.kept_outputs.size() > 0) throw std::runtime_error(twice_text());
     for (std::size_t k = 0; k < kept.size(); ++k)
-      if (kept[k].version_now() != kept[k].version) refuse_written(text_of_write(k));
+      if (kept[k].version_now() != kept[k].version) {
+        if (backward->keeps_by_itself()) with_python([&] { backward->refuse_written(text_of_write(k)); });
+        throw std::runtime_error(text_of_write(k));
+      }
     if (backward->reads_later()) with_python([&] { backward->require_as_at_call(); });
     std::vector<Tangent> tangents;
     for (std::size_t k = 0; k < given.size(); ++k) tangents.push_back(tangent_of(given[k], segment().tensors[made.results[k]]));
@@ -94,11 +97,6 @@ class SegmentBody final : public NodeBody {
   void* kept_data(std::size_t k) {
     const std::vector<std::uint32_t>& inputs = backward->node(node).part.kept_inputs;
     return k < inputs.size() && is_scalar(inputs[k]) ? scalars[k].bytes : kept[k].data();
-  }
-
-  [[noreturn]] void refuse_written(const std::string& text) const {
-    if (backward->keeps_by_itself()) with_python([&] { backward->refuse_written(text); });
-    throw std::runtime_error(text);
   }
 
   /// torch's words about a tensor that was written.
@@ -184,8 +182,7 @@ class RefusingBody final : public NodeBody {
   const char* name() const override { return "RefusingBackward"; }
   std::vector<TorchRef> apply(const NodeRun&, std::span<void* const>) override { throw std::runtime_error(message_); }
   Ref apply_to_others(PyObject*, const std::vector<Ref>&) override {
-    PyErr_SetString(PyExc_RuntimeError, message_.c_str());
-    throw PythonError();
+    throw std::runtime_error(message_);
   }
 
  private:
@@ -404,8 +401,8 @@ void add_refusing_nodes(const AgainSources& sources) {
   const std::vector<TensorOutput>& tensors = sources.again.function->captured().tensors;
   for (std::uint32_t t = 0; t < tensors.size(); ++t) {
     if (tensors[t].refusal.empty()) continue;
-    std::vector<TorchEdge> edges;
-    for (std::size_t e = 0; e < sources.run.edge_count(); ++e) edges.push_back(sources.run.edge(e));
+    std::vector<TorchEdge> edges(sources.run.edge_count());
+    for (std::size_t e = 0; e < edges.size(); ++e) edges[e] = sources.run.edge(e);
     void* const result = sources.result(t);
     add_native_node(std::make_unique<RefusingBody>(tensors[t].refusal), std::move(edges), {&result, 1});
   }
