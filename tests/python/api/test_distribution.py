@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 @pytest.mark.parametrize("version, taken", [("3.10.13", False), ("3.11.0", True), ("3.13.9", True), ("3.14.0", False), ("3.15.1", False)])
 def test_other_interpreters_are_refused_by_name(version, taken):
     """CMake's check; pip's is `requires-python`."""
-    command = ["cmake", f"-DPython_VERSION={version}", "-DPython_EXECUTABLE=/usr/bin/python3", "-P", ROOT / "cmake/python_version.cmake"]
+    command = ["cmake", f"-DPython_VERSION={version}", "-DPython_EXECUTABLE=/usr/bin/python3", "-P", ROOT / "plugins/frontends/python/python_version.cmake"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode == 0) == taken
     assert taken or f"/usr/bin/python3 is {version}" in " ".join(done.stderr.split())
