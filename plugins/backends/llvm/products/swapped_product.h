@@ -38,8 +38,8 @@ class SwappedProduct {
   }
 
   void square(std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns, T* c, std::int64_t c_row) const {
-    constexpr std::int64_t kSide = 32;
-    alignas(64) T sums[kSide * kSide];
+    constexpr std::int64_t kStride = kAmxTile.columns;
+    alignas(64) T sums[kAmxTile.rows * kStride];
     const void* step[1 + kMostRows];
     const std::int64_t width = kernel_.tile.columns;
     const T* const packed = packed_ + row / width * panels_.elements();
@@ -48,9 +48,9 @@ class SwappedProduct {
       const std::int64_t length = std::min(pass_, depth_ - k);
       step[0] = packed + k * width;
       for (std::int64_t i = 0; i < kernel_.tile.rows; ++i) step[1 + i] = lying + std::min(i, columns - 1) * swapped_.a_row + k;
-      kernel_.plain(step, 1, width, sums, kSide, 0, length, columns, rows, added_if(k > 0), nullptr, 0, length, 0);
+      kernel_.plain(step, 1, width, sums, kStride, 0, length, columns, rows, added_if(k > 0), nullptr, 0, length, 0);
     }
-    transpose(sums, kSide, rows, columns, c, c_row);
+    transpose(sums, kStride, rows, columns, c, c_row);
   }
 
   void transpose(const T* sums, std::int64_t stride, std::int64_t rows, std::int64_t columns, T* c, std::int64_t c_row) const {
