@@ -1,6 +1,7 @@
 // A stream of work that a thread does in order, late on purpose.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace tenon::mock {
 /// How late work is begun when nobody asks for it; never, where it is held.
 struct Lateness {
   std::chrono::microseconds most{100};
-  bool hold = false;
+  std::atomic<bool> hold{false};  // tests switch it while streams run
 };
 
 /// Thread-safe. Work that throws ends nothing: what it threw comes out of the next `wait` for a point behind it.

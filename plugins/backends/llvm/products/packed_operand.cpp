@@ -43,7 +43,7 @@ Digest digest_of_chunk(const std::byte* bytes, std::size_t size) {
   std::size_t at = 0;
   for (; at + kStripe <= size; at += kStripe) chains.take(bytes + at);
   std::array<std::byte, kStripe> rest{};
-  std::memcpy(rest.data(), bytes + at, size - at);
+  std::copy(bytes + at, bytes + size, rest.begin());  // nothing where an operand has no bytes and lies nowhere
   chains.take(rest.data());
   const Stripe length{size};
   chains.take(reinterpret_cast<const std::byte*>(length.data()));
