@@ -2,6 +2,7 @@
 import pytest
 
 import tenon
+from tenon import _tenon
 
 torch = pytest.importorskip("torch")
 
@@ -48,6 +49,15 @@ def gradients(check):
         return compiled
 
     return run
+
+
+@pytest.fixture(params=["native", "autograd.Function"])
+def tier(request):
+    """What a compiled function is in torch's graph: a native node, or an ``autograd.Function``."""
+    _tenon.use_native_nodes(request.param == "native")
+    assert tenon.stats()["autograd"]["tier"] == request.param
+    yield request.param
+    _tenon.use_native_nodes(True)
 
 
 @pytest.fixture

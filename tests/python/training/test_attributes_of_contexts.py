@@ -2,7 +2,6 @@
 import pytest
 
 import tenon
-from tenon import _tenon
 
 torch = pytest.importorskip("torch")
 from tests.python.training.functions import Exponential, Spike  # noqa: E402
@@ -32,13 +31,6 @@ class KeepsBoth(Function):
     @staticmethod
     def backward(ctx, gradient):
         return gradient * ctx.y + 0 * ctx.saved_tensors[0]
-
-
-@pytest.fixture(params=["native", "function"])
-def tier(request):
-    _tenon.use_native_nodes(request.param == "native")
-    yield
-    _tenon.use_native_nodes(True)
 
 
 @pytest.mark.parametrize(

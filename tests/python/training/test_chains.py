@@ -5,17 +5,11 @@ import weakref
 import pytest
 
 import tenon
-from tenon import _tenon
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
-
-@pytest.fixture(params=["native", "autograd.Function"], autouse=True)
-def tier(request):
-    _tenon.use_native_nodes(request.param == "native")
-    yield request.param
-    _tenon.use_native_nodes(True)
+pytestmark = pytest.mark.usefixtures("tier")
 
 
 # ---- programs: each gives results of which some depend on others

@@ -2,19 +2,11 @@
 import pytest
 
 import tenon
-from tenon import _tenon
 
 torch = pytest.importorskip("torch")
 from tests.python.training.test_functions_that_leave import Once, inputs_of  # noqa: E402
 
 D = torch.float64
-
-
-@pytest.fixture(params=["native", "autograd.Function"])
-def tier(request):
-    _tenon.use_native_nodes(request.param == "native")
-    yield
-    _tenon.use_native_nodes(True)
 
 
 def first_gradients(function, squared):

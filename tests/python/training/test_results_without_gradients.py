@@ -6,8 +6,9 @@ import tenon
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402
 
-from tenon import _tenon  # noqa: E402
 from tests.python.training.functions import Swish  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("tier")
 
 D = torch.float64
 Function = torch.autograd.Function
@@ -86,14 +87,6 @@ LINEAR = {  # in their gradients, as functions are that have a second derivative
     "two of them": lambda x, y: Swish.apply(x) + Swish.apply(x * 2),
     "no function": PROGRAMS["no function"],
 }
-
-
-@pytest.fixture(params=["native", "autograd.Function"], autouse=True)
-def tier(request):
-    _tenon.use_native_nodes(request.param == "native")
-    assert tenon.stats()["autograd"]["tier"] == request.param
-    yield request.param
-    _tenon.use_native_nodes(True)
 
 
 def leaves(count=3):

@@ -2,17 +2,11 @@
 import pytest
 
 import tenon
-from tenon import _tenon
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
-
-@pytest.fixture(params=["native", "autograd.Function"], autouse=True)
-def tier(request):
-    _tenon.use_native_nodes(request.param == "native")
-    yield
-    _tenon.use_native_nodes(True)
+pytestmark = pytest.mark.usefixtures("tier")
 
 
 def linear(x, w):

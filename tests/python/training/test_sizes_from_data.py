@@ -2,18 +2,10 @@
 import pytest
 
 import tenon
-from tenon import _tenon
 
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 from torch import nn  # noqa: E402
-
-
-@pytest.fixture(params=["native", "autograd.Function"])
-def tier(request):
-    _tenon.use_native_nodes(request.param == "native")
-    yield
-    _tenon.use_native_nodes(True)
 
 
 def chosen(x, w):

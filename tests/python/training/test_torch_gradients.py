@@ -9,7 +9,7 @@ import tenon
 torch = pytest.importorskip("torch")
 import torch.nn.functional as F  # noqa: E402
 
-from tenon import _kept_runs, _tenon  # noqa: E402
+from tenon import _kept_runs  # noqa: E402
 
 D = torch.float64
 EYE = torch.eye(4, dtype=D)
@@ -73,13 +73,6 @@ def test_a_compiled_function(call):
     torch.testing.assert_close(trained(call, "function"), trained(call, None))
     stats = tenon.stats()
     assert (stats["graphs"], stats["graph_breaks"], stats["eager_fallbacks"]) == (1, 0, 0)
-
-
-@pytest.fixture(params=["native", "autograd.Function"])
-def tier(request):
-    _tenon.use_native_nodes(request.param == "native")
-    yield
-    _tenon.use_native_nodes(True)
 
 
 def kept():

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/ops/view.h"
+
 namespace tenon::codegen {
 
 std::set<SymbolId> loops_of(std::span<const Operation> operations, OpId root) {
@@ -36,6 +38,14 @@ std::optional<std::int64_t> divisor_of(std::span<const Operation> operations, Sy
     if (op.kind == OperationKind::load)
       if (auto found = divisor_in(op.offset, loop)) return found;
   return {};
+}
+
+std::optional<ir::ValueId> half_before_cast(const ir::Graph& graph, ir::ValueId value) {
+  const ir::Value& v = graph.value(value);
+  if (v.kind != ir::ValueKind::result || !ops::is_view(graph, v.node)) return {};
+  const ir::ValueId before = graph.node(v.node).operands[0];
+  const ir::Type &from = graph.type(before), &to = graph.type(value);
+  return is_reduced_float(from.dtype) && compute_type(from.dtype) == to.dtype && from.shape == to.shape ? std::optional(before) : std::nullopt;
 }
 
 std::optional<InPlace> in_place(std::span<const Operation> operations, std::span<const ir::ValueId> buffers, OpId root, std::span<const Loop> loops) {

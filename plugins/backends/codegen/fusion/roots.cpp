@@ -6,6 +6,7 @@
 #include "core/ops/catalog.h"
 #include "core/ops/view.h"
 #include "drafts/cost.h"
+#include "drafts/operand.h"
 #include "fusion/lifetimes.h"
 #include "fusion/planner.h"
 
@@ -75,13 +76,8 @@ ValueId Planner::base_through_views(ValueId value) const {
 
 /// What is stored where an operand is written for a product: half precision before it is cast, where that is multiplied as it lies.
 ValueId Planner::written_for_product(ValueId operand) const {
-  const ir::Value& v = graph_.value(operand);
-  if (v.kind != ir::ValueKind::result) return operand;
-  const ir::Node& node = graph_.node(v.node);
-  const auto& body = context_.bodies[v.node.value];
-  if (!body || !is_view(*body) || node.operands.size() != 1) return operand;
-  const ir::Type &from = graph_.type(node.operands[0]), &to = graph_.type(operand);
-  return is_reduced_float(from.dtype) && from.shape == to.shape && compute_type(from.dtype) == to.dtype && machine_.multiplies(from.dtype) ? node.operands[0] : operand;
+  const auto half = half_before_cast(graph_, operand);
+  return half && machine_.multiplies(graph_.type(*half).dtype) ? *half : operand;
 }
 
 /// The operations of a value's element when all of its points are computed from memory alike; too many where they are not, or where a

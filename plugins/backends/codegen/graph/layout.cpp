@@ -12,6 +12,7 @@
 #include "core/ops/view.h"
 #include "core/rewrite/reached_values.h"
 #include "drafts/contraction.h"
+#include "drafts/operand.h"
 
 namespace tenon::codegen {
 namespace {
@@ -142,12 +143,9 @@ bool reads_windows(const Machine& machine, const ir::Graph& graph, const ir::Nod
 
 /// What is cast for a convolution that reads runs of its channels as they are.
 std::optional<ValueId> read_before_cast(const Machine& machine, const ir::Graph& graph, ValueId picture) {
-  const ir::Value& value = graph.value(picture);
-  if (value.kind != ir::ValueKind::result || graph.node(value.node).results.size() != 1 || !is_cast(graph, value.node)) return {};
-  const ValueId from = graph.node(value.node).operands[0];
-  const ir::Type& type = graph.type(from);
-  if (compute_type(type.dtype) != graph.type(picture).dtype || !machine.reads_runs_of(type.dtype, type.shape[1])) return {};
-  return from;
+  const auto half = half_before_cast(graph, picture);
+  if (!half || !machine.reads_runs_of(graph.type(*half).dtype, graph.type(*half).shape[1])) return {};
+  return half;
 }
 
 /// True when they do, and the channels of what it reads do not lie last now.

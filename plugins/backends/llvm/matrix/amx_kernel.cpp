@@ -36,9 +36,7 @@ class AmxEmitter : public TileEmitter {
   AmxEmitter(llvm::Module& module, const Target& target) : TileEmitter(module, target, DType::bf16, kAmxTile) {}
 
   llvm::Function* emit(const std::string& name) {
-    auto* p = ir_.getPtrTy();
-    auto* n = ir_.getInt64Ty();
-    declare(name, {p, n, n, p, n, n, n, n, n, n, p, n, n, n});
+    declare_microkernel(name);
     copied_a_ = memory(kAmxTile.rows * kSide), copied_b_ = memory(kSide * kAmxTile.columns);
     Value* copied_c = memory(kAmxTile.rows * kAmxTile.columns);
     Value* rows = argument(7);

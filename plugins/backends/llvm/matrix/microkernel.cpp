@@ -46,9 +46,7 @@ class Emitter : public TileEmitter {
       : TileEmitter(module, target, dtype, shape), fetches_(fetches), reads_(reads), lying_(pairs) {}
 
   void emit(const std::string& name) {
-    auto* p = ir_.getPtrTy();
-    auto* n = ir_.getInt64Ty();
-    declare(name, {p, n, n, p, n, n, n, n, n, n, p, n, n, n});
+    declare_microkernel(name);
     if (reads_ == Reads::columns) masks_ = column_masks();
     Value *first = argument(5), *end = argument(6), *length = argument(12);
     Value* unrolled = ir_.CreateAnd(length, ir_.getInt64(~std::uint64_t{kUnroll - 1}));

@@ -36,6 +36,13 @@ class TileEmitter {
     ir_.SetInsertPoint(block("entry"));
   }
 
+  /// A MicroKernel.
+  void declare_microkernel(const std::string& name) {
+    auto* p = ir_.getPtrTy();
+    auto* n = ir_.getInt64Ty();
+    declare(name, {p, n, n, p, n, n, n, n, n, n, p, n, n, n});
+  }
+
   void place_rows() {
     for (int i = 0; i < shape_.rows; ++i)
       c_rows_.push_back(ir_.CreateGEP(element_, argument(3), ir_.CreateMul(ir_.getInt64(static_cast<std::uint64_t>(i)), argument(4))));

@@ -35,58 +35,6 @@ void transpose_in_registers(llvm::IRBuilder<>& ir, std::vector<Value*>& rows) {
   }
 }
 
-/// Fetches a line into the second-level cache.
-void fetch(llvm::IRBuilder<>& ir, Value* address) {
-  constexpr unsigned kForReading = 0, kSecondLevel = 2, kData = 1;
-  ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir.getPtrTy()}, {address, ir.getInt32(kForReading), ir.getInt32(kSecondLevel), ir.getInt32(kData)});
-}
-
-}  // namespace
-
-void emit_transposition(llvm::Module& module, const Target& target, DType dtype, const std::string& name) {
-  llvm::IRBuilder<> ir(module.getContext());
-  auto* pointer = ir.getPtrTy();
-  auto* number = ir.getInt64Ty();
-  auto* type = llvm::FunctionType::get(ir.getVoidTy(), {pointer, number, pointer, number, number}, false);
-  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
-  declare_for_machine(*function, target);
-  auto block = [&](const char* what) { return llvm::BasicBlock::Create(ir.getContext(), what, function); };
-  auto *entry = block("entry"), *head = block("head"), *body = block("body"), *after = block("after");
-  const int lanes = transposed_rows(target, dtype);
-  llvm::Type* element = dtype == DType::f64 ? ir.getDoubleTy() : ir.getFloatTy();
-  auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
-  const llvm::Align align(size_of(dtype));
-  ir.SetInsertPoint(entry);
-  ir.CreateBr(head);
-  ir.SetInsertPoint(head);
-  auto* k = ir.CreatePHI(number, 2);
-  k->addIncoming(ir.getInt64(0), entry);
-  ir.CreateCondBr(ir.CreateICmpSLT(k, function->getArg(4)), body, after);
-  ir.SetInsertPoint(body);
-  std::vector<Value*> rows;
-  Value* from = ir.CreateGEP(element, function->getArg(0), k);
-  for (int i = 0; i < lanes; ++i) {
-    rows.push_back(ir.CreateAlignedLoad(vector, from, align));
-    from = ir.CreateGEP(element, from, function->getArg(1));
-  }
-  for (int i = 0; i < lanes; ++i) {
-    fetch(ir, from);
-    from = ir.CreateGEP(element, from, function->getArg(1));
-  }
-  transpose_in_registers(ir, rows);
-  Value* to = ir.CreateGEP(element, function->getArg(2), ir.CreateMul(k, function->getArg(3)));
-  for (Value* row : rows) {
-    ir.CreateAlignedStore(row, to, align);
-    to = ir.CreateGEP(element, to, function->getArg(3));
-  }
-  k->addIncoming(ir.CreateAdd(k, ir.getInt64(static_cast<std::uint64_t>(lanes))), body);
-  ir.CreateBr(head);
-  ir.SetInsertPoint(after);
-  ir.CreateRetVoid();
-}
-
-namespace {
-
 /// A loop from 0 to `end`.
 template <class Body>
 void each(llvm::IRBuilder<>& ir, Value* end, std::uint64_t step, Body body) {
@@ -105,7 +53,46 @@ void each(llvm::IRBuilder<>& ir, Value* end, std::uint64_t step, Body body) {
   ir.SetInsertPoint(after);
 }
 
+/// Fetches a line into the second-level cache.
+void fetch(llvm::IRBuilder<>& ir, Value* address) {
+  constexpr unsigned kForReading = 0, kSecondLevel = 2, kData = 1;
+  ir.CreateIntrinsic(llvm::Intrinsic::prefetch, {ir.getPtrTy()}, {address, ir.getInt32(kForReading), ir.getInt32(kSecondLevel), ir.getInt32(kData)});
+}
+
 }  // namespace
+
+void emit_transposition(llvm::Module& module, const Target& target, DType dtype, const std::string& name) {
+  llvm::IRBuilder<> ir(module.getContext());
+  auto* pointer = ir.getPtrTy();
+  auto* number = ir.getInt64Ty();
+  auto* type = llvm::FunctionType::get(ir.getVoidTy(), {pointer, number, pointer, number, number}, false);
+  auto* function = llvm::Function::Create(type, llvm::Function::ExternalLinkage, name, module);
+  declare_for_machine(*function, target);
+  const int lanes = transposed_rows(target, dtype);
+  llvm::Type* element = dtype == DType::f64 ? ir.getDoubleTy() : ir.getFloatTy();
+  auto* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  const llvm::Align align(size_of(dtype));
+  ir.SetInsertPoint(llvm::BasicBlock::Create(ir.getContext(), "entry", function));
+  each(ir, function->getArg(4), static_cast<std::uint64_t>(lanes), [&](Value* k) {
+    std::vector<Value*> rows;
+    Value* from = ir.CreateGEP(element, function->getArg(0), k);
+    for (int i = 0; i < lanes; ++i) {
+      rows.push_back(ir.CreateAlignedLoad(vector, from, align));
+      from = ir.CreateGEP(element, from, function->getArg(1));
+    }
+    for (int i = 0; i < lanes; ++i) {
+      fetch(ir, from);
+      from = ir.CreateGEP(element, from, function->getArg(1));
+    }
+    transpose_in_registers(ir, rows);
+    Value* to = ir.CreateGEP(element, function->getArg(2), ir.CreateMul(k, function->getArg(3)));
+    for (Value* row : rows) {
+      ir.CreateAlignedStore(row, to, align);
+      to = ir.CreateGEP(element, to, function->getArg(3));
+    }
+  });
+  ir.CreateRetVoid();
+}
 
 void emit_pairing(llvm::Module& module, const Target& target, const std::string& name) {
   constexpr unsigned kLanes = 16;

@@ -55,10 +55,9 @@ class LeftOperand {
       for (std::int64_t i = first; i < last; ++i) std::memcpy(packed + i * stride, from + i * p_.a_row, static_cast<std::size_t>(depth_) * sizeof(T));
       return;
     }
-    const std::int64_t lanes = kernel_.transposed_rows, rows = is_transposed() ? (last - first) / lanes * lanes : 0, transposed = rows > 0 ? depth_ / lanes * lanes : 0;
-    for (std::int64_t k = 0; k < transposed; k += lanes) kernel_.transposition(from + first + k * p_.a_column, p_.a_column, packed + first * stride + k, stride, rows);
+    if (is_transposed()) return kernel_.transpose(from + first, p_.a_column, packed + first * stride, stride, depth_, last - first);
     for (std::int64_t k = 0; k < depth_; ++k)
-      for (std::int64_t i = k < transposed ? first + rows : first; i < last; ++i) packed[i * stride + k] = from[i * p_.a_row + k * p_.a_column];
+      for (std::int64_t i = first; i < last; ++i) packed[i * stride + k] = from[i * p_.a_row + k * p_.a_column];
   }
 
   const MatrixKernel& kernel_;

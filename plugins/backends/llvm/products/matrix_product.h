@@ -110,6 +110,15 @@ struct MatrixKernel {
   std::int64_t block_channels(const MatrixProduct& p) const { return chains_blocks(p) ? kChainedChannels : kAddedChannels; }
   static constexpr std::int64_t kChainedChannels = 8, kAddedChannels = 16;
 
+  /// to[k * to_stride + i] = from[i * from_stride + k] for so many rows of `length` elements.
+  template <class T>
+  void transpose(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride, std::int64_t rows, std::int64_t length) const {
+    const std::int64_t lanes = transposed_rows, whole_rows = rows / lanes * lanes, whole_length = length / lanes * lanes;
+    for (std::int64_t i = 0; i < whole_rows; i += lanes) transposition(from + i * from_stride, from_stride, to + i, to_stride, whole_length);
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t k = i < whole_rows ? whole_length : 0; k < length; ++k) to[k * to_stride + i] = from[i * from_stride + k];
+  }
+
   const WinogradCode& winograd(std::int64_t side) const { return side == kSmallSquare ? small_square : large_square; }
 
   /// The register tile for so many columns: what computes it over windows, what fetches ahead, and what fetches nothing where that was compiled.

@@ -84,12 +84,7 @@ class Panels {
       for (std::int64_t j = 0; j < columns; ++j) to[j] = from[j * p_.b_column] | static_cast<std::uint32_t>(from[j * p_.b_column + p_.b_row]) << 16;
   }
 
-  void transpose(const T* from, std::int64_t columns, std::int64_t depth, T* packed) const {
-    const std::int64_t rows = kernel_.transposed_rows, whole_columns = columns / rows * rows, whole_depth = depth / rows * rows;
-    for (std::int64_t j = 0; j < whole_columns; j += rows) kernel_.transposition(from + j * p_.b_column, p_.b_column, packed + j, width_, whole_depth);
-    for (std::int64_t j = 0; j < columns; ++j)
-      for (std::int64_t k = j < whole_columns ? whole_depth : 0; k < depth; ++k) packed[k * width_ + j] = from[j * p_.b_column + k];
-  }
+  void transpose(const T* from, std::int64_t columns, std::int64_t depth, T* packed) const { kernel_.transpose(from, p_.b_column, packed, width_, columns, depth); }
 
   /// True when the elements of a column lie side by side, all of them.
   bool lies_transposed() const { return p_.b && !p_.windows && !p_.b_halves && p_.b_row == 1 && p_.b_column != 1; }

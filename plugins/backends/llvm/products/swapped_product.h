@@ -50,14 +50,7 @@ class SwappedProduct {
       for (std::int64_t i = 0; i < kernel_.tile.rows; ++i) step[1 + i] = lying + std::min(i, columns - 1) * swapped_.a_row + k;
       kernel_.plain(step, 1, width, sums, kStride, 0, length, columns, rows, added_if(k > 0), nullptr, 0, length, 0);
     }
-    transpose(sums, kStride, rows, columns, c, c_row);
-  }
-
-  void transpose(const T* sums, std::int64_t stride, std::int64_t rows, std::int64_t columns, T* c, std::int64_t c_row) const {
-    const std::int64_t lanes = kernel_.transposed_rows, whole_columns = columns / lanes * lanes, whole_rows = rows / lanes * lanes;
-    for (std::int64_t j = 0; j < whole_columns; j += lanes) kernel_.transposition(sums + j * stride, stride, c + j, c_row, whole_rows);
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = i < whole_rows ? whole_columns : 0; j < columns; ++j) c[i * c_row + j] = sums[j * stride + i];
+    kernel_.transpose(sums, kStride, c, c_row, columns, rows);
   }
 
   const MatrixKernel& kernel_;
