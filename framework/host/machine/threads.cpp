@@ -102,7 +102,7 @@ class SharedLoop {
   }
 
   template <class Body>
-  void take(int thread, const Body& body) {
+  void take(int thread, Body& body) {
     for (std::size_t i = 0; i < runs_.size(); ++i) take_from(runs_[(static_cast<std::size_t>(thread) + i) % runs_.size()], body);
   }
 
@@ -113,7 +113,7 @@ class SharedLoop {
   };
 
   template <class Body>
-  void take_from(Run& run, const Body& body) const {
+  void take_from(Run& run, Body& body) const {
     for (std::int64_t first = run.next.load(std::memory_order_relaxed); first < run.end;) {
       const std::int64_t left = run.end - first, last = left < 2 * grain_ ? run.end : first + std::max(grain_, left / 2);
       if (!run.next.compare_exchange_weak(first, last, std::memory_order_relaxed)) continue;
@@ -124,6 +124,27 @@ class SharedLoop {
 
   std::int64_t grain_;
   std::vector<Run> runs_;
+};
+
+/// The body of a parallel loop. The caller's float flags are kept, and what a part raises on another thread is raised here at the end. They also say to the
+/// thread sanitizer, which does not see into TBB, what comes before a part and what after it: a part looks at them first.
+class FlaggedBody {
+ public:
+  FlaggedBody(LoopBody body, void* context) : body_(body), context_(context) { flags_.store(take_float_flags(), std::memory_order_release); }
+
+  void operator()(std::int64_t first, std::int64_t last) {
+    (void)flags_.load(std::memory_order_acquire);
+    const unsigned before = take_float_flags();
+    body_(context_, first, last);
+    flags_.fetch_or(take_float_flags(), std::memory_order_release);
+    raise_float_flags(before);
+  }
+  void raise_flags() const { raise_float_flags(flags_.load(std::memory_order_acquire)); }
+
+ private:
+  const LoopBody body_;
+  void* const context_;
+  std::atomic<unsigned> flags_{0};
 };
 
 }  // namespace
@@ -158,25 +179,16 @@ void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain, Loop
   if (end - begin <= grain || thread_count() == 1) return body(context, begin, end);
   const OpenMp* openmp = threads().openmp.load(std::memory_order_acquire);
   if (openmp && openmp->in_region()) return body(context, begin, end);
-  // The flags also say to the thread sanitizer, which does not see into TBB, what comes before a part and what after it.
-  std::atomic<unsigned> flags{0};
-  flags.store(take_float_flags(), std::memory_order_release);
-  const auto run_part = [&](std::int64_t first, std::int64_t last) {
-    (void)flags.load(std::memory_order_acquire);
-    const unsigned before = take_float_flags();
-    body(context, first, last);
-    flags.fetch_or(take_float_flags(), std::memory_order_release);
-    raise_float_flags(before);
-  };
+  FlaggedBody parts(body, context);
   if (openmp && openmp->thread_count() == thread_count()) {
     SharedLoop loop(begin, end, grain, thread_count());
-    openmp->run(thread_count(), [&](int thread) { loop.take(thread, run_part); });
+    openmp->run(thread_count(), [&](int thread) { loop.take(thread, parts); });
   } else {
     // A blocked_range splits down to grain / 2, so that no part is smaller than the half rounded up: twice the grain, less one.
     const tbb::blocked_range<std::int64_t> range(begin, end, static_cast<std::size_t>(std::min<std::int64_t>(2 * grain - 1, end - begin)));
-    arena().execute([&] { tbb::parallel_for(range, [&](const auto& part) { run_part(part.begin(), part.end()); }); });
+    arena().execute([&] { tbb::parallel_for(range, [all = &parts](const auto& part) { (*all)(part.begin(), part.end()); }); });
   }
-  raise_float_flags(flags.load(std::memory_order_acquire));
+  parts.raise_flags();
 }
 
 }  // namespace tenon::host

@@ -18,6 +18,9 @@ constexpr double kGrainWork = 32 * 1024;
 
 double work_of_point(const codegen::Kernel& kernel) { return std::max(1.0, codegen::work_per_point(kernel) / 4); }
 
+/// Of a constant without a call: most are.
+std::int64_t value_of(const ir::Dim& d, std::span<const std::int64_t> symbols) { return d.is_constant() ? d.offset() : d.evaluate(symbols); }
+
 KernelFunction function_of(const CompiledKernel& kernel) { return kernel.code->function.load(std::memory_order_acquire); }
 
 /// Runs the kernel with rows of this thread: they are the last buffers.
@@ -71,7 +74,7 @@ void run_units(const CompiledKernel& kernel, std::span<void* const> buffers, std
 }
 
 void run(const HostServices& host, const CompiledKernel& kernel, const Call& call) {
-  const std::int64_t units = kernel.units.evaluate(call.symbols);
+  const std::int64_t units = value_of(kernel.units, call.symbols);
   if (units <= 0) return;
   std::array<void*, 32> few;
   std::vector<void*> many;
@@ -82,7 +85,7 @@ void run(const HostServices& host, const CompiledKernel& kernel, const Call& cal
   }
   for (std::size_t i = 0; i < kernel.buffers.size(); ++i) buffers[i] = call.address(kernel.buffers[i]);
   IndexFault fault;
-  const double work = kernel.work * static_cast<double>(std::max<std::int64_t>(1, kernel.points.evaluate(call.symbols)));
+  const double work = kernel.work * static_cast<double>(std::max<std::int64_t>(1, value_of(kernel.points, call.symbols)));
   const std::size_t count = kernel.buffers.size() / kernel.runs;
   auto run_some = [&](std::int64_t run, std::int64_t first, std::int64_t last) {
     call_units(kernel, {buffers + static_cast<std::size_t>(run) * count, count}, call.symbols, first, last, fault);

@@ -239,6 +239,8 @@ inline std::int32_t CacheEntry::run_program(const TenonRunArgs& args) {
   return tenon_program_run(program_.native(), &args);
 }
 
+void EntryRef::end() { delete entry_; }
+
 /// Plain execution begins anew, unless memory was wanting while inputs were written.
 RunStatus CacheEntry::refused(RunFrame& frame) const {
   if (frame.failure) {

@@ -167,7 +167,7 @@ class EntryRef {
     return *this;
   }
   ~EntryRef() {
-    if (entry_ && --entry_->users_ == 0) delete entry_;
+    if (entry_ && --entry_->users_ == 0) [[unlikely]] end();
   }
 
   CacheEntry& operator*() const { return *entry_; }
@@ -176,6 +176,8 @@ class EntryRef {
   friend bool operator==(const EntryRef& a, const EntryRef& b) { return a.entry_ == b.entry_; }
 
  private:
+  void end();  // deletes it
+
   CacheEntry* entry_ = nullptr;
 };
 

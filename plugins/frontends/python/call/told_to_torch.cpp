@@ -65,38 +65,45 @@ class Watched {
   std::uint64_t version_ = 0;
 };
 
-/// The globals of the module that has the stance, borrowed from it; null where the program has not imported it.
-PyObject* globals_of_stance() noexcept {
-  static Watched modules;
-  static PyObject* globals = nullptr;
+/// What was found when the dicts were last looked into.
+struct Stance {
+  Watched modules, watched;     // sys.modules; the globals of the module that has the stance
+  PyObject* globals = nullptr;  // borrowed from that module; null where the program has not imported it
+  PyObject* held = nullptr;     // the stance: another one is never at its address
+  bool plainly = false;
+};
+
+constinit Stance g_stance;
+
+PyObject* find_globals(PyObject* loaded) noexcept {
   static PyObject* const name = PyUnicode_InternFromString("torch._dynamo.eval_frame");
-  PyObject* loaded = PyImport_GetModuleDict();
-  if (!modules.changed(loaded)) [[likely]] return globals;
   PyObject* module = PyDict_GetItemWithError(loaded, name);
   if (!module) PyErr_Clear();
-  return globals = module && PyModule_Check(module) ? PyModule_GetDict(module) : nullptr;
+  return module && PyModule_Check(module) ? PyModule_GetDict(module) : nullptr;
+}
+
+bool find_stance(PyObject* globals) noexcept {
+  static PyObject* const name = PyUnicode_InternFromString("_stance");
+  PyObject* stance = PyDict_GetItemWithError(globals, name);
+  if (!stance) {
+    PyErr_Clear();
+    return false;
+  }
+  if (g_stance.held == stance) return g_stance.plainly;
+  Py_XSETREF(g_stance.held, Py_NewRef(stance));
+  const Ref said = Ref::steal(PyObject_GetAttrString(stance, "stance"));
+  if (!said) PyErr_Clear();
+  return said && PyUnicode_Check(said.get()) && PyUnicode_CompareWithASCIIString(said.get(), "force_eager") == 0;
 }
 
 }  // namespace
 
 bool runs_plainly() noexcept {
-  PyObject* const globals = globals_of_stance();
-  if (!globals) [[likely]] return false;
-  static Watched watched;
-  static PyObject* stance_then = nullptr;  // held: another one is never at its address
-  static bool plainly = false;
-  static PyObject* const name = PyUnicode_InternFromString("_stance");
-  if (!watched.changed(globals)) [[likely]] return plainly;
-  PyObject* stance = PyDict_GetItemWithError(globals, name);
-  if (!stance) {
-    PyErr_Clear();
-    return plainly = false;
-  }
-  if (stance_then == stance) return plainly;
-  Py_XSETREF(stance_then, Py_NewRef(stance));
-  const Ref said = Ref::steal(PyObject_GetAttrString(stance, "stance"));
-  if (!said) PyErr_Clear();
-  return plainly = said && PyUnicode_Check(said.get()) && PyUnicode_CompareWithASCIIString(said.get(), "force_eager") == 0;
+  PyObject* const loaded = PyImport_GetModuleDict();
+  if (g_stance.modules.changed(loaded)) [[unlikely]] g_stance.globals = find_globals(loaded);
+  if (!g_stance.globals) [[likely]] return false;
+  if (g_stance.watched.changed(g_stance.globals)) [[unlikely]] g_stance.plainly = find_stance(g_stance.globals);
+  return g_stance.plainly;
 }
 
 }  // namespace tenon::python

@@ -82,12 +82,12 @@ int raise_interrupt(void*) {
 
 }  // namespace
 
-SignalsWait::SignalsWait(bool wanted) noexcept : thread_(wanted && thread_place() && *thread_place() == PyThread_get_thread_ident() ? set_handling_thread(0) : 0) {
-  if (thread_) waiting_thread = thread_;
+unsigned long SignalsWait::begin() noexcept {
+  if (!thread_place() || *thread_place() != PyThread_get_thread_ident()) return 0;
+  return waiting_thread = set_handling_thread(0);
 }
 
-SignalsWait::~SignalsWait() {
-  if (!thread_) return;
+void SignalsWait::end() noexcept {
   waiting_thread = 0;
   set_handling_thread(thread_);
   look_for_signals();

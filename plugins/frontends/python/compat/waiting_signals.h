@@ -12,12 +12,17 @@ namespace tenon::python::compat {
 /// where CPython does not show how to do it. Needs the GIL where it begins and ends.
 class SignalsWait {
  public:
-  explicit SignalsWait(bool wanted = true) noexcept;
+  explicit SignalsWait(bool wanted = true) noexcept : thread_(wanted ? begin() : 0) {}
   SignalsWait(const SignalsWait&) = delete;
   SignalsWait& operator=(const SignalsWait&) = delete;
-  ~SignalsWait();
+  ~SignalsWait() {
+    if (thread_) end();
+  }
 
  private:
+  static unsigned long begin() noexcept;
+  void end() noexcept;
+
   const unsigned long thread_;  // that handles signals; 0: not here
 };
 

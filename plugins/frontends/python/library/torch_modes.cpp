@@ -15,16 +15,14 @@ void set_grad_mode(PyObject* mode) {
 
 }  // namespace
 
-InferenceScope::InferenceScope(bool wanted, bool present) {
-  if (wanted == present) return;
+void InferenceScope::enter(bool wanted) {
   Ref native = Ref::steal(imported("torch._C"));
   if (native) context_ = Ref::steal(PyObject_CallMethod(native.get(), "_InferenceMode", "O", wanted ? Py_True : Py_False));
   Ref entered = context_ ? Ref::steal(PyObject_CallMethod(context_.get(), "__enter__", nullptr)) : Ref();
   failed_ = !entered;
 }
 
-InferenceScope::~InferenceScope() {
-  if (!context_ || failed_) return;
+void InferenceScope::leave() {
   Ref left = Ref::steal(PyObject_CallMethod(context_.get(), "__exit__", "OOO", Py_None, Py_None, Py_None));
   if (!left) PyErr_Clear();
 }

@@ -9,13 +9,20 @@ namespace tenon::python {
 class InferenceScope {
  public:
   /// Raises nothing; `failed()` with an exception set.
-  InferenceScope(bool wanted, bool present);
-  ~InferenceScope();
+  InferenceScope(bool wanted, bool present) {
+    if (wanted != present) [[unlikely]] enter(wanted);
+  }
+  ~InferenceScope() {
+    if (context_ && !failed_) [[unlikely]] leave();
+  }
   InferenceScope(const InferenceScope&) = delete;
   InferenceScope& operator=(const InferenceScope&) = delete;
   bool failed() const { return failed_; }
 
  private:
+  void enter(bool wanted);
+  void leave();
+
   Ref context_;
   bool failed_ = false;
 };

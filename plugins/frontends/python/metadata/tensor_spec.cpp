@@ -80,7 +80,7 @@ Refusal odd_torch(const TorchLibrary& torch, PyObject* tensor, ir::Device device
 }
 
 /// Whether the fields of a tensor of these dispatch keys say all that a graph asks of it.
-bool is_said_by_fields(void* impl, std::uint64_t keys) noexcept { return layout::key_set(impl) == keys && !layout::custom_sizes(impl) && !layout::has_tangent(impl); }
+[[gnu::always_inline]] inline bool is_said_by_fields(void* impl, std::uint64_t keys) noexcept { return layout::key_set(impl) == keys && !layout::custom_sizes(impl) && !layout::has_tangent(impl); }
 
 /// A view that was made without gradients requires them where what it views does, which no field of its own says.
 bool requires_grad_now(void* impl, PyObject* object) noexcept {
