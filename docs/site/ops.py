@@ -40,6 +40,16 @@ def aliases(ops: list[dict], library: str) -> list[tuple[str, str, str]]:
     return sorted(found)
 
 
+def followed(root: pathlib.Path) -> dict[str, list[str]]:
+    """Functions written in C that a capture follows, by module of Python's library: the frontend's own table."""
+    table = (root / "plugins/frontends/python/builtins/table.cpp").read_text()
+    found: dict[str, list[str]] = {}
+    for module, names in re.findall(r'\{"(\w+)", BuiltinClass::\w+,\s*"([^"]*)"', table) + re.findall(r'\{"(\w+)", "(\w+)", (?:\w+<|&?\w+\b)', table):
+        if not module.startswith("_") and module != "torch":
+            found.setdefault(module, []).extend(name for name in names.split() if not name.startswith("_"))
+    return {module: sorted(set(names)) for module, names in sorted(found.items())}
+
+
 def page(root: pathlib.Path, build: pathlib.Path) -> str:
     ops = catalogue(build)
     lines = [
@@ -56,7 +66,10 @@ def page(root: pathlib.Path, build: pathlib.Path) -> str:
         found = aliases(ops, library)
         lines += [f"## Functions of {library} that are ops", "", f"{len(found)} names and signatures; `a -> b` says that the parameter is `b` of the op.", "",
                   "| function | parameters | op |", "|---|---|---|", *(f"| `{name}` | {code(parameters)} | `{op}` |" for name, parameters, op in found), ""]  # fmt: skip
-    return "\n".join(lines)
+    lines += ["## Functions of Python that are followed", "", "Written in C, and part of a capture as they are; so are methods of built-in types, and functions of torch and NumPy. Functions that are written in Python "
+              "are evaluated, whatever they are. Any other C function ends the graph for one instruction.", "", "| module | functions and methods |", "|---|---|"]  # fmt: skip
+    lines += [f"| `{module}` | {', '.join(f'`{name}`' for name in names)} |" for module, names in followed(root).items()]
+    return "\n".join([*lines, ""])
 
 
 def _by_library(library: str, forward: dict[str, tuple[str, str]], backward: dict[str, tuple[str, str]]) -> list[str]:

@@ -110,6 +110,7 @@ def test_supported_operations_are_those_of_the_catalogue(site, build):
     for table in ("tests/opinfo/table.md", "tests/array_api/table.md"):
         counted = re.search(r"samples: (\d+) native, (\d+) opaque, (\d+) refused, (\d+) wrong", (ROOT / table).read_text())
         assert "{} native, {} opaque, {} refused, {} wrong".format(*counted.groups()) in page
+    assert {"sorted", "dict.fromkeys"} <= set(ops.followed(ROOT)["builtins"]) and "`groupby`" in page
     assert "| `torch.nn.functional.softmax` |" in page and "| `numpy.sqrt` |" in page
 
 
