@@ -11,11 +11,6 @@ from docs.site import cpp_text
 from docs.site.markdown import code
 
 FRONTEND = "plugins/frontends/python"
-BREAKS = {  # what ends a capture, with the hint that it has where none is given
-    "GraphBreak": "kOutsideHint", "set_break_signal": "kOutsideHint", "Unbuildable": "kOutsideHint", "NumberNeeded": "kTensorHint",
-    "ElementsNeeded": "kTensorHint", "BranchOnElements": "kBranchHint", "UnhandledException": "kRaisesHint",
-    "GradientNeeded": '"call it outside of the compiled function, or under torch.no_grad()"',
-}  # fmt: skip
 STRING = r'"(?:[^"\\\n]|\\.)*"'
 VALUE = rf"(?:{STRING}|k[A-Z]\w*|\w+\(\w+\))"
 ADVICE = "what to do depends on what is called"
@@ -40,6 +35,16 @@ def constants(text: str) -> dict[str, str]:
     return {name: "".join(cpp_text.wordings(value)) for name, value in found}
 
 
+def kinds(root: pathlib.Path) -> dict[str, str]:
+    """What ends a capture, with the hint that it has where none is given."""
+    text = (root / FRONTEND / "objects/graph_break.h").read_text()
+    found = {"GraphBreak": "kOutsideHint", "set_break_signal": "kOutsideHint"}
+    for name, body in re.findall(r"^class (\w+) : public GraphBreak \{(.*?)^\};", text, re.S | re.M):
+        hint = re.search(rf"hint = (k\w+)|GraphBreak\(std::move\(reason\), (k\w+|{STRING})\)", body)
+        found[name] = (hint[1] or hint[2]) if hint else "kOutsideHint"
+    return found
+
+
 def answers(root: pathlib.Path) -> dict[str, list[str]]:
     """Functions of the frontend that give a text, by name, with all that they may say."""
     found: dict[str, list[str]] = {}
@@ -53,13 +58,13 @@ def answers(root: pathlib.Path) -> dict[str, list[str]]:
 
 def breaks(root: pathlib.Path) -> list[Message]:
     shared = {name: [value] for _, text in sources(root, FRONTEND) for name, value in constants(text).items()} | answers(root)
-    found = []
+    found, by_kind = [], kinds(root)
     for place, text in sources(root, FRONTEND):
         known = shared | {name: [value] for name, value in constants(text).items()}
-        for name, arguments, _ in cpp_text.calls(text, "|".join(BREAKS)):
+        for name, arguments, _ in cpp_text.calls(text, "|".join(by_kind)):
             arguments = arguments[name == "Unbuildable" :]
             if arguments:
-                hint = arguments[1] if len(arguments) > 1 else BREAKS[name]
+                hint = arguments[1] if len(arguments) > 1 else by_kind[name]
                 found += [Message(said, one, place) for said in _said(arguments[0], known) for one in _hints(hint, known)]
         for reason, hint in re.findall(rf"\.reason = ({VALUE}), \.hint = ({VALUE})", text):
             found += [Message(said, one, place) for said in _said(reason, known) for one in _hints(hint, known)]
@@ -157,7 +162,7 @@ def page(root: pathlib.Path) -> str:
     lines = [
         "# Messages", "",
         "Every reason for which a capture ends, by the hint that comes with it, then what Tenon says unasked, then what it refuses. \"…\" stands for a name, "
-        "a number or a text of your program. The search finds a message by its words. [Troubleshooting](troubleshooting.md) is the page to begin with.", "",
+        "a number or a text of your program. What an operation refuses is said in its own words, behind its name. The search finds a message by its words. [Troubleshooting](troubleshooting.md) is the page to begin with.", "",
         "## Why a graph breaks", "",
         "What is told by `TENON_LOGS=graph_breaks`, by `tenon.explain`, and by `tenon.GraphBreakError`. What to do in general: "
         "[graph breaks](troubleshooting.md#a-graph-breaks).", "",

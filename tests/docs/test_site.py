@@ -1,10 +1,17 @@
 """The pages of the site: all links and anchors lead somewhere, and what is generated says what its sources say. MkDocs is the stage `docs`."""
 import ast
+import logging
 import pathlib
 import posixpath
+import random
 import re
+import threading
+import weakref
 
+import numpy
 import pytest
+
+import tenon
 from docs.site import cpp_text, headers, headers_cpp, messages, ops, package, settings
 from docs.site.markdown import anchors, links, slug, with_lists
 from docs.site.pages import Site, navigation
@@ -51,22 +58,60 @@ def test_every_reason_of_a_break_is_on_the_page_of_messages(site):
     assert len(hints) > 20 and [hint for hint in hints if hint[1:] not in page] == []
 
 
-def test_messages_of_captures_are_found_on_the_page(site):
-    """What a program meets, from here to the page."""
-    tenon = pytest.importorskip("tenon")
-    numpy = pytest.importorskip("numpy")
+def is_worded_as(text: str, wording: str) -> bool:
+    return re.fullmatch(".*".join(map(re.escape, wording.split("…"))), text, re.S) is not None
 
-    def shout(a):
-        print(a.shape)
-        return a + 1
 
-    reason = tenon.explain(shout)(numpy.ones(3)).break_reasons[0]
-    assert any(message.hint == reason.hint or message.hint == messages.ADVICE for message in messages.breaks(ROOT))
+def printing(a):
+    print(a.shape)
+    return a + 1
+
+
+def branching(a):
+    return a + 1 if a.sum() > 0 else a - 1
+
+
+def drawing(a):
+    return a * random.random()
+
+
+def weakly_held(a):
+    return weakref.ref(threading.Lock)() and a + weakref.getweakrefcount(a)
+
+
+def logged(a):
+    logging.getLogger("a program").warning("said")
+    return a + 1
+
+
+def of_another_dtype(a):
+    return a + numpy.array(["x"], dtype=object).size
+
+
+@pytest.mark.parametrize("program", [printing, branching, drawing, weakly_held, logged, of_another_dtype], ids=lambda program: program.__name__)
+def test_what_a_break_says_is_on_the_page(site, program):
+    listed = messages.breaks(ROOT)
+    reasons = tenon.explain(program)(numpy.ones(3)).break_reasons
+    assert reasons
+    for reason in reasons:
+        assert any(is_worded_as(reason.reason, message.text) and message.hint in (reason.hint, messages.ADVICE) for message in listed), reason
+        assert reason.hint.replace("|", "\\|")[1:] in site.pages["docs/messages.md"]
+
+
+@pytest.mark.parametrize("options", [{"mode": "quick"}, {"backend": 3}, {"options": {"freezes": True}}, {"in_place": True}], ids=str)
+def test_what_is_refused_is_on_the_page(options):
     with pytest.raises(tenon.ConfigError) as refusal:
-        tenon.compile(shout, mode="quick")
-    words = re.split("…", next(one.text for one in messages.refused(ROOT) if one.text.split("…")[0] and str(refusal.value).startswith(one.text.split("…")[0])))
-    assert all(word in str(refusal.value) for word in words)
-    assert sum(bool(message.text) for message in messages.unasked(ROOT)) > 15
+        tenon.compile(printing, **options)
+    assert any(is_worded_as(str(refusal.value), message.text) for message in messages.refused(ROOT)), refusal.value
+
+
+def test_what_is_said_unasked_is_on_the_page(caplog):
+    compiled = tenon.compile(lambda a, b: a + b["key"], options={"recompile_limit": 1}, dynamic=False)
+    for n in range(4):
+        compiled(numpy.ones(n + 1), {"key": n})
+    assert caplog.messages
+    for said in caplog.messages:
+        assert any(is_worded_as(said.removeprefix("tenon: "), message.text) for message in messages.unasked(ROOT)), said
 
 
 @pytest.mark.parametrize(
@@ -82,7 +127,6 @@ def test_wordings_of_expressions(expression, said):
 
 
 def test_the_reference_of_python_is_whole(site):
-    tenon = pytest.importorskip("tenon")
     page = site.pages["docs/package.md"]
     for name in tenon.__all__:
         entry = page.split(f"### tenon.{name}\n")[1].split("\n##")[0]
