@@ -26,7 +26,8 @@ def page(build: pathlib.Path) -> str:
         "| in `tenon.toml` | environment | takes | default | meaning |", "|---|---|---|---|---|",
     ]  # fmt: skip
     for flag in flags:
-        default = json.dumps(flag["default"]) if flag["default"] not in ("", []) else ""
+        given = flag["value"] if flag["origin"].partition(":")[0].endswith("defaults.toml") else flag["default"]  # what is installed with Tenon says some
+        default = json.dumps(given) if given not in ("", []) else ""
         lines.append(f"| `{flag['key']}` | `{flag['environment']}` | {flag['type']} | {code(default) if default else ''} | {cell(flag['meaning'])} |")
     lines += ["", "## Logs", "", "`TENON_LOGS=name,name`, or `tenon.set_logs(name=True)`; `TENON_LOGS=help` prints this list.", "", "| log | what it tells |", "|---|---|"]
     return "\n".join([*lines, *(f"| `{name}` | {cell(meaning)} |" for name, meaning in logs(build)), ""])
