@@ -1,6 +1,7 @@
-"""Every Python snippet of the README and of docs/ runs; those of one page share a namespace, as a reader would type them."""
+"""Every Python snippet of the README and of docs/ runs, and every configuration is accepted; snippets of one page share a namespace, as a reader would type them."""
 import pathlib
 import re
+import subprocess
 
 import pytest
 
@@ -30,3 +31,11 @@ def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#]+)\)", prose):
         if "://" not in target:
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if "```toml" in page.read_text()], ids=lambda p: p.name)
+def test_configurations_are_accepted(page, build, tmp_path):
+    for snippet in re.findall(r"```toml\n(.*?)```", page.read_text(), re.S):
+        (tmp_path / "tenon.toml").write_text(snippet)
+        done = subprocess.run([build / "bin/tenon", "--config", tmp_path / "tenon.toml", "flags"], capture_output=True, text=True)
+        assert done.returncode == 0 and str(tmp_path) in done.stdout, done.stderr
