@@ -30,6 +30,7 @@ class Events {
   void reset_counts();
 
   void set_logs(std::string_view names) { log_.set(names); }
+  void listen_to_logs(std::string_view names, LogListener listener, void* context) { log_.listen(names, listener, context); }
   bool wants(std::string_view log) const { return log_.wants(log); }
   void log(std::string_view log, std::string_view text) { log_.write(TENON_INFO, log, {}, text); }
   /// What a plugin says.

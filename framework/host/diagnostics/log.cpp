@@ -28,6 +28,19 @@ std::uint32_t bit_or_throw(std::string_view name) {
   throw Exception(Code::invalid_argument, fmt::format("unknown log '{}'{}", name, suggestion_text(name, known)));
 }
 
+std::uint32_t bits_of(std::string_view names) {
+  std::uint32_t on = 0;
+  while (!names.empty()) {
+    const std::size_t comma = names.find(',');
+    std::string_view name = names.substr(0, comma);
+    names = comma == std::string_view::npos ? std::string_view() : names.substr(comma + 1);
+    while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
+    while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
+    if (!name.empty()) on |= bit_or_throw(name);
+  }
+  return on;
+}
+
 spdlog::level::level_enum level_of(TenonLevel level) {
   switch (level) {
     case TENON_DEBUG: return spdlog::level::debug;
@@ -61,34 +74,47 @@ Log::Log() = default;
 Log::~Log() = default;
 
 void Log::set(std::string_view names) {
-  std::uint32_t on = 0;
-  while (!names.empty()) {
-    const std::size_t comma = names.find(',');
-    std::string_view name = names.substr(0, comma);
-    names = comma == std::string_view::npos ? std::string_view() : names.substr(comma + 1);
-    while (!name.empty() && name.front() == ' ') name.remove_prefix(1);
-    while (!name.empty() && name.back() == ' ') name.remove_suffix(1);
-    if (!name.empty()) on |= bit_or_throw(name);
-  }
+  const std::uint32_t on = bits_of(names);
+  const std::lock_guard lock(listening_);
   on_.store(on, std::memory_order_relaxed);
+  wanted_.store(on | heard_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+}
+
+void Log::listen(std::string_view names, LogListener listener, void* context) {
+  const std::uint32_t heard = listener ? bits_of(names) : 0;
+  const std::lock_guard lock(listening_);
+  listener_ = listener, listener_context_ = context;
+  heard_.store(heard, std::memory_order_relaxed);
+  wanted_.store(heard | on_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 std::vector<std::string> Log::names() const {
   std::vector<std::string> result;
   for (const LogName& log : kLogNames)
-    if (wants(log.name)) result.emplace_back(log.name);
+    if (on_.load(std::memory_order_relaxed) & bit_of(log.name)) result.emplace_back(log.name);
   return result;
 }
 
 bool Log::wants(std::string_view name) const {
-  const std::uint32_t on = on_.load(std::memory_order_relaxed);
-  return on != 0 && (on & bit_of(name)) != 0;
+  const std::uint32_t wanted = wanted_.load(std::memory_order_relaxed);
+  return wanted != 0 && (wanted & bit_of(name)) != 0;
 }
 
 void Log::write(TenonLevel level, std::string_view name, std::string_view origin, std::string_view text) {
-  if (level < TENON_WARNING && !wants(name)) return;
-  if (const MessageListener listener = level < TENON_WARNING ? nullptr : g_message_listener.load())
-    return listener(std::string(name).c_str(), (origin.empty() ? std::string(text) : fmt::format("{}: {}", origin, text)).c_str());
+  if (level >= TENON_WARNING) {
+    if (const MessageListener listener = g_message_listener.load())
+      return listener(std::string(name).c_str(), (origin.empty() ? std::string(text) : fmt::format("{}: {}", origin, text)).c_str());
+    return show(level, name, origin, text);
+  }
+  if (!wants(name)) return;
+  if (heard_.load(std::memory_order_relaxed) & bit_of(name)) {
+    const std::lock_guard lock(listening_);
+    if (listener_) listener_(listener_context_, std::string(name).c_str(), std::string(origin).c_str(), std::string(text).c_str());
+  }
+  if (on_.load(std::memory_order_relaxed) & bit_of(name)) show(level, name, origin, text);
+}
+
+void Log::show(TenonLevel level, std::string_view name, std::string_view origin, std::string_view text) {
   std::call_once(sink_once_, [this] { sink_ = std::make_unique<Sink>(); });
   const std::string line = origin.empty() ? fmt::format("{}: {}", name, text) : fmt::format("{}: {}: {}", name, origin, text);
   sink_->logger.log(level_of(level), line);

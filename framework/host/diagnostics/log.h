@@ -20,7 +20,7 @@ struct LogName {
 };
 
 /// Every log there is; its position is its bit.
-inline constexpr std::array<LogName, 15> kLogNames = {{
+inline constexpr std::array<LogName, 16> kLogNames = {{
     {"graph_code", "each captured graph, as code"},
     {"graph_breaks", "where and why a capture ended early"},
     {"recompiles", "which guard failed, with the old and the new value"},
@@ -29,6 +29,7 @@ inline constexpr std::array<LogName, 15> kLogNames = {{
     {"passes", "each pass: time and changes"},
     {"claims", "which backend takes which nodes, and why others were refused"},
     {"fusion", "what a backend fused, and why not more"},
+    {"steps", "each step of a backend's program, as JSON: its nodes, their places in the program, its loops; and the bytes alive at each"},
     {"kernel_code", "the code that a backend generates"},
     {"kernel_times", "each step of a backend's run: time, bytes, operations"},
     {"compile", "each compiled group: backend, nodes, time"},
@@ -46,6 +47,9 @@ std::string log_help();
 using MessageListener = void (*)(const char* log, const char* text);
 void set_message_listener(MessageListener listener);
 
+/// Takes what logs say, below warnings. No two calls of one at a time, on whatever thread; it must not call back into libtenon.
+using LogListener = void (*)(void* context, const char* log, const char* origin, const char* text);
+
 /// The logs of one session. Thread-safe; asking whether a log is on is one atomic load.
 class Log {
  public:
@@ -55,10 +59,13 @@ class Log {
   /// Switches on exactly the logs named in a comma-separated list ("all" for every one; "help" is for whoever asks, and none). Throws (invalid_argument) for an unknown
   /// name, with the nearest right one.
   void set(std::string_view names);
+  /// Gives a listener what the logs named like that say from now on, whether they are on or not: those that are still go to stderr, too. Null ends it.
+  /// Throws as `set` does.
+  void listen(std::string_view names, LogListener listener, void* context);
   /// The names that are on.
   std::vector<std::string> names() const;
 
-  /// Whether that log is on. An unknown name is off.
+  /// Whether that log is on, or listened to. An unknown name is off.
   bool wants(std::string_view name) const;
   /// Writes a text that may have several lines; `origin` is the plugin that says it, or empty. Below a warning it is dropped
   /// unless the log is on; warnings and errors are always shown, or handed to the process's listener.
@@ -66,7 +73,13 @@ class Log {
 
  private:
   struct Sink;
-  std::atomic<std::uint32_t> on_{0};
+  void show(TenonLevel level, std::string_view name, std::string_view origin, std::string_view text);
+
+  std::atomic<std::uint32_t> wanted_{0};  // on, or listened to
+  std::atomic<std::uint32_t> on_{0}, heard_{0};
+  std::mutex listening_;
+  LogListener listener_ = nullptr;
+  void* listener_context_ = nullptr;
   std::once_flag sink_once_;
   std::unique_ptr<Sink> sink_;
 };

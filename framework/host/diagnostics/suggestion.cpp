@@ -50,7 +50,7 @@ std::string nearest_word(std::string_view word, std::span<const std::string> kno
 std::string suggestion_text(std::string_view word, std::span<const std::string> known) {
   std::string text;
   if (const std::string nearest = nearest_word(word, known); !nearest.empty()) text += fmt::format("; did you mean '{}'?", nearest);
-  if (!known.empty() && known.size() <= 16) text += fmt::format("{} known: {}", text.empty() ? ";" : "", joined(known));
+  if (!known.empty() && known.size() <= 24) text += fmt::format("{} known: {}", text.empty() ? ";" : "", joined(known));
   return text;
 }
 

@@ -145,6 +145,10 @@ int32_t tenon_session_set_logs(TenonSession* session, const char* names) {
   return guarded([&] { session_of(session).events.set_logs(names ? names : ""); });
 }
 
+int32_t tenon_session_on_log(TenonSession* session, const char* names, void (*listener)(void* context, const char* log, const char* plugin, const char* text), void* context) {
+  return guarded([&] { session_of(session).events.listen_to_logs(names ? names : "", listener, context); });
+}
+
 void tenon_on_progress(void (*listener)(const char* line, double part)) { set_progress_listener(listener); }
 
 void tenon_on_message(void (*listener)(const char* category, const char* text)) { set_message_listener(listener); }

@@ -29,6 +29,7 @@ class LlvmBackend : public Backend {
     program.log_fusion = host_.log_enabled("fusion");
     program.log_code = host_.log_enabled("kernel_code");
     program.log_times = host_.log_enabled("kernel_times");
+    program.log_steps = host_.log_enabled("steps");
     KernelCache& cache = kernel_cache(chosen.value("vector_width", 0u), chosen.value("quiet_comparisons", false));
     return std::make_unique<Program>(host_, cache, ir::read_buffer(graph.bytes(), constants).value(), program);
   }

@@ -92,6 +92,11 @@ TENON_API void tenon_session_on_event(TenonSession* session, void (*callback)(vo
 /* Switches logs by name, as TENON_LOGS does ("passes,fusion,kernel_code"); replaces the current set. */
 TENON_API int32_t tenon_session_set_logs(TenonSession* session, const char* names);
 
+/* What the logs of these names say goes to `listener` from now on, whether they are on or not; those that are on still go to stderr, too. Null ends it.
+   `plugin` is who says it, or empty. No two calls at a time, on whatever thread; it must not call back into libtenon. TENON_INVALID_ARGUMENT for an unknown
+   name. */
+TENON_API int32_t tenon_session_on_log(TenonSession* session, const char* names, void (*listener)(void* context, const char* log, const char* plugin, const char* text), void* context);
+
 /* Warnings and errors that nobody asked for (a plugin that is refused, a backend that fails, a cache that cannot be used) go to `listener` from now on, in
    the whole process, instead of to stderr; null puts that back. `category` is the log that they belong to. It is called on the thread where something is
    said, whatever that holds, maybe on several at a time, and must not call back into libtenon. */

@@ -1,4 +1,5 @@
 // Sums, products, quotients and powers.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

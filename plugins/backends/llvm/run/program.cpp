@@ -1,6 +1,7 @@
 #include "program.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <set>
 
@@ -39,12 +40,21 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   make_tiles(machine, log);
   compile_kernels(cache, options);
   aliases_ = placement_.aliases(*graph_, plan_);
+  if (options.log_steps || log_times_) say_steps();
   drop_what_only_compiling_needs(options);
 }
 
 Program::~Program() {
   code_.clear();
   cache_.look_for_idle();
+}
+
+void Program::say_steps() {
+  static std::atomic<std::size_t> said{0};
+  number_ = ++said;
+  if (!host_.log_enabled("steps")) return;
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) host_.log(TENON_INFO, step_outline(*graph_, plan_, number_, s), "steps");
+  host_.log(TENON_INFO, memory_line(*graph_, plan_, number_), "steps");
 }
 
 /// Steps that copy memory onto itself: what they copy is needed by nobody else, so that it was given the same place.
@@ -212,7 +222,7 @@ void Program::run_step(std::size_t step, const Call& call) const {
   else run_library(std::get<LibraryStep>(plan_.steps[step]), call);
   if (!log_times_) return;
   const double microseconds = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-  host_.log(TENON_INFO, step_line(*graph_, plan_, step, call.symbols, microseconds), "kernel_times");
+  host_.log(TENON_INFO, step_line(*graph_, plan_, number_, step, call.symbols, microseconds), "kernel_times");
 }
 
 /// Sorts, searches: nothing that computes numbers.

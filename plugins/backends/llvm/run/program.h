@@ -31,6 +31,7 @@ struct ProgramOptions {
   bool log_fusion = false;
   bool log_code = false;
   bool log_times = false;
+  bool log_steps = false;
   bool keep_plan = false;  // for those who look at it
 };
 
@@ -60,6 +61,7 @@ class Program : public Artefact {
   std::vector<const codegen::KernelStep*> kernel_steps() const;
   std::vector<std::optional<codegen::SizedKernel>> shared_kernels(const std::vector<const codegen::KernelStep*>& steps, std::size_t least) const;
   std::vector<Place> places_of(const codegen::KernelStep& step) const;
+  void say_steps();
   void execute(const TenonExecuteArgs& args, const std::size_t* offsets);
   void run_step(std::size_t step, const Call& call) const;
   void run_library(const codegen::LibraryStep& step, const Call& call) const;
@@ -68,6 +70,7 @@ class Program : public Artefact {
 
   HostServices host_;
   bool log_times_ = false;
+  std::size_t number_ = 0;  // of the programs that say their steps
   KernelCache& cache_;
   std::unique_ptr<ir::Graph> graph_;  // where calls of a library and copies of outputs read it
   codegen::Plan plan_;                // where a step calls a library

@@ -16,6 +16,7 @@
 #include "python/objects/gil.h"
 #include "python/objects/graph_break.h"
 #include "python/opaque/python_backend.h"
+#include "python/session/collected_logs.h"
 #include "python/session/errors.h"
 #include "python/session/messages.h"
 #include "python/session/session.h"
@@ -126,6 +127,13 @@ PyObject* query_host(PyObject*, PyObject* what) {
 
 // ---- explain
 
+PyObject* begin_collecting_logs(PyObject*, PyObject* names) {
+  const char* text = PyUnicode_AsUTF8(names);
+  if (!text || !begin_collecting(text)) return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyObject* end_collecting_logs(PyObject*, PyObject*) { return end_collecting().release(); }
 
 Ref break_dict(const CaptureBreak& broken) {
   Ref stack = checked(PyList_New(0));
@@ -140,7 +148,9 @@ class Report : public CaptureObserver {
   explicit Report(PyObject* callable) : name_(name_of_callable(callable)) {}
 
   void captured(CacheEntry& entry) override {
-    if (entry.op_count() > 0) checked(PyList_Append(graphs_.get(), make_traced_graph(entry.captured(), name_).get()));
+    const bool computes = entry.op_count() > 0;
+    const Py_ssize_t graph = computes ? PyList_GET_SIZE(graphs_.get()) : -1, first_guard = PyList_GET_SIZE(guards_.get()), stop = PyList_GET_SIZE(breaks_.get());
+    if (computes) checked(PyList_Append(graphs_.get(), make_traced_graph(entry.captured(), name_).get()));
     entries_.emplace_back(&entry);
     for (const BackwardReport& backward : backward_reports(entry.captured())) {
       Ref kept = checked(PyList_New(0));
@@ -149,19 +159,29 @@ class Report : public CaptureObserver {
     }
     for (const std::string& guard : entry.segment().guards.describe())
       checked(PyList_Append(guards_.get(), checked(PyUnicode_FromString(guard.c_str())).get()));
-    if (entry.segment().stop && !entry.segment().stop->why.raises) failed(entry.segment().stop->why);
+    const bool breaks = entry.segment().stop && !entry.segment().stop->why.raises;
+    if (breaks) checked(PyList_Append(breaks_.get(), break_dict(entry.segment().stop->why).get()));
+    add_segment(graph, breaks ? stop : -1, first_guard);
   }
-  void failed(const CaptureBreak& why) override { checked(PyList_Append(breaks_.get(), break_dict(why).get())); }
+  void failed(const CaptureBreak& why) override {
+    add_segment(-1, PyList_GET_SIZE(breaks_.get()), PyList_GET_SIZE(guards_.get()));
+    checked(PyList_Append(breaks_.get(), break_dict(why).get()));
+  }
   void spent(const char* phase, double seconds) override { seconds_[phase] += seconds; }
 
   Ref dict(const Ref& result) const {
     Ref times = checked(PyDict_New());
     for (const auto& [phase, seconds] : seconds_) checked(PyDict_SetItemString(times.get(), phase.c_str(), checked(PyFloat_FromDouble(seconds)).get()));
-    return checked(Py_BuildValue("{sOsOsOsOsOsOsO}", "graphs", graphs_.get(), "backwards", backwards_.get(), "breaks", breaks_.get(), "guards", guards_.get(), "compile_times",
+    return checked(Py_BuildValue("{sOsOsOsOsOsOsOsO}", "graphs", graphs_.get(), "segments", segments_.get(), "backwards", backwards_.get(), "breaks", breaks_.get(), "guards", guards_.get(), "compile_times",
                                  times.get(), "plans", plans().get(), "result", result.get()));
   }
 
  private:
+  /// Numbers in the lists of this report; -1 where there is none. Guards from `first_guard` on are the segment's.
+  void add_segment(Py_ssize_t graph, Py_ssize_t stop, Py_ssize_t first_guard) {
+    checked(PyList_Append(segments_.get(), checked(Py_BuildValue("(nnnn)", graph, stop, first_guard, PyList_GET_SIZE(guards_.get()))).get()));
+  }
+
   /// What libtenon knows of each program that it runs.
   Ref plans() const {
     Ref plans = checked(PyList_New(0));
@@ -176,7 +196,7 @@ class Report : public CaptureObserver {
 
   std::string name_;
   std::vector<EntryRef> entries_;
-  Ref graphs_ = checked(PyList_New(0)), backwards_ = checked(PyList_New(0)), breaks_ = checked(PyList_New(0)), guards_ = checked(PyList_New(0));
+  Ref graphs_ = checked(PyList_New(0)), backwards_ = checked(PyList_New(0)), breaks_ = checked(PyList_New(0)), guards_ = checked(PyList_New(0)), segments_ = checked(PyList_New(0));
   std::map<std::string, double> seconds_;
 };
 
@@ -239,6 +259,8 @@ PyMethodDef kFunctions[] = {
     {"set_logs", set_log_names, METH_O, "Switches logs: names separated by commas."},
     {"query", query_host, METH_O, "A JSON document of the session."},
     {"explain_capture", explain_capture, METH_VARARGS, "Captures and runs a call once and reports."},
+    {"begin_collecting_logs", begin_collecting_logs, METH_O, "Keeps what the host's logs of these names say from now on."},
+    {"end_collecting_logs", end_collecting_logs, METH_NOARGS, "Ends that: a list of (log, plugin, text)."},
     {"export_capture", export_capture, METH_VARARGS, "Captures a call whole, apart from the program."},
     {"start_warm_up", begin_warm_up, METH_NOARGS, "Starts the code generator on a thread of its own."},
     {"layouts", report_layouts, METH_NOARGS, "How torch and CPython are reached, as texts by name."},

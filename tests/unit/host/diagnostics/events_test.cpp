@@ -28,6 +28,27 @@ TEST_CASE("events are counted by kind and handed to the callback") {
   CHECK(events.counts().empty());
 }
 
+TEST_CASE("a listener gets what the logs of its names say, whether they are on or not") {
+  Log log;
+  std::vector<std::string> heard;
+  log.listen("passes,steps", [](void* context, const char* name, const char* origin, const char* text) {
+    static_cast<std::vector<std::string>*>(context)->push_back(std::string(name) + "|" + origin + "|" + text);
+  }, &heard);
+  CHECK(log.wants("steps"));
+  CHECK(log.names().empty());
+  log.write(TENON_INFO, "steps", "llvm", "one");
+  log.write(TENON_INFO, "guards", "", "nobody asked for it");
+  log.set("guards");
+  CHECK(log.wants("passes"));
+  log.write(TENON_INFO, "passes", "", "two");
+  CHECK(heard == std::vector<std::string>{"steps|llvm|one", "passes||two"});
+  CHECK_THROWS_AS(log.listen("no_such_log", [](void*, const char*, const char*, const char*) {}, nullptr), Exception);
+  CHECK(log.wants("passes"));
+  log.listen("", nullptr, nullptr);
+  CHECK_FALSE(log.wants("passes"));
+  CHECK(log.wants("guards"));
+}
+
 TEST_CASE("logs are switched by name, and an unknown name is an error with a suggestion") {
   Log log;
   CHECK_FALSE(log.wants("passes"));

@@ -20,6 +20,7 @@ from tenon._errors import CompileError, ConfigError, Error, GraphBreakError, Plu
 from tenon._explain import Explanation, explain
 from tenon._export import ExportedProgram, export, load
 from tenon._graph import Graph
+from tenon._report import Report, report
 
 __version__ = "0.1.0"
 
@@ -32,6 +33,7 @@ __all__ = [
     "Graph",
     "GraphBreakError",
     "PluginError",
+    "Report",
     "allow_in_graph",
     "backends",
     "compile",
@@ -45,6 +47,7 @@ __all__ = [
     "load",
     "plugins",
     "register_backend",
+    "report",
     "reset",
     "set_logs",
     "stats",

@@ -43,6 +43,7 @@ def set_logs(
     passes: bool = False,
     claims: bool = False,
     fusion: bool = False,
+    steps: bool = False,
     kernel_code: bool = False,
     kernel_times: bool = False,
     compile: bool = False,

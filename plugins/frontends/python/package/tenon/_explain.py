@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ParamSpec, overload
@@ -52,6 +54,48 @@ class Backward:
 
 
 @dataclasses.dataclass(frozen=True)
+class Segment:
+    """A part of the call that was captured as one, or could not be: numbers in the lists of its :class:`Explanation`."""
+
+    graph: int | None  # None: it computes nothing
+    break_reason: int | None  # why it ended; None where the call did
+    guards: range
+
+
+@dataclasses.dataclass(frozen=True)
+class StepNode:
+    """A node that a step computes. Of nodes that passes have made, the place is of what they were made of, or empty."""
+
+    op: str
+    name: str = ""
+    type: str = ""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    code: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """A kernel, a product of matrices or a call of a library that a backend runs for a graph."""
+
+    program: int  # steps of the same number are of one group of nodes, in their order
+    step: int
+    kind: str  # "kernel", "product", "library"
+    nodes: list[StepNode]
+    loops: str  # as text; of a product, of what follows it
+    alive: float  # bytes of the group's own values that are alive
+    microseconds: float  # of its run, the first; not a number where it has not run
+    bytes: float  # of what it reads and writes
+    flops: float
+
+    @property
+    def ops(self) -> str:
+        """The ops of its nodes."""
+        return " ".join(node.op for node in self.nodes)
+
+
+@dataclasses.dataclass(frozen=True)
 class Explanation:
     """The report of :func:`explain`; ``str()`` of it is for people."""
 
@@ -62,6 +106,8 @@ class Explanation:
     plans: list[dict[str, Any]]  # of each graph that libtenon runs: steps with their backends, and memory
     result: Any
     backwards: list[Backward] = dataclasses.field(default_factory=list)
+    segments: list[Segment] = dataclasses.field(default_factory=list)
+    steps: list[Step] = dataclasses.field(default_factory=list)  # with ``profile=True``, of backends that tell
 
     @property
     def graph_count(self) -> int:
@@ -111,6 +157,7 @@ class Explanation:
         parts.append("Compile times: " + ", ".join(f"{phase} {seconds * 1e3:.2f} ms" for phase, seconds in self.compile_times.items()))
         if self.plans:
             parts.append("Nodes: " + ", ".join(f"{count} on {name}" for name, count in self.nodes_by_backend.items()))
+            parts += [f"  {step.microseconds:9.1f} us  {step.kind:<8} {step.ops}" for step in self.steps]
             parts.append(f"Peak memory: {self.peak_bytes / 1e6:.2f} MB (node by node: {self.unfused_peak_bytes / 1e6:.2f} MB)")
         return "\n".join(parts)
 
@@ -135,6 +182,7 @@ def explain(
     mode: str | None = None,
     dynamic: bool | None = None,
     options: dict[str, Any] | None = None,
+    profile: bool = False,
 ) -> Callable[P, Explanation]: ...
 @overload
 def explain(
@@ -146,22 +194,70 @@ def explain(
     mode: str | None = None,
     dynamic: bool | None = None,
     options: dict[str, Any] | None = None,
+    profile: bool = False,
 ) -> Explanation: ...
-def explain(fn: Callable[..., object], *args: Any, **options: Any) -> Any:
+def explain(fn: Callable[..., object], *args: Any, profile: bool = False, **options: Any) -> Any:
     """Gives a function that takes the arguments of `fn`, captures and runs it once, and reports; with arguments of `fn` at hand, the report.
 
     ``explain(fn)(x, scale=2)`` and ``explain(fn, x)`` give an :class:`Explanation`. `options` are those of ``compile``; what is not given is as `fn` was compiled with, where it is a compiled function or module.
+    With `profile` the steps that backends run for the graphs are told, with the time that each took in this one run.
     """
-    known = ("backend", "mode", "dynamic", "options")
-    if unknown := [name for name in options if name not in known]:
-        raise TypeError(f"explain() got an unexpected keyword argument {unknown[0]!r}")
-    settings = settings_like(fn, **options)
+    settings = settings_of("explain", fn, options)
     plain = uncompiled(fn)
 
-    def report(*args: Any, **kwargs: Any) -> Explanation:
-        found = _tenon.explain_capture(plain, args, kwargs, settings)
-        breaks = [BreakReason(b["reason"], b["hint"], [Frame(*frame) for frame in b["stack"]]) for b in found["breaks"]]
-        graphs = [Graph(traced) for traced in found["graphs"]]
-        return Explanation(graphs, breaks, list(found["guards"]), dict(found["compile_times"]), list(found["plans"]), found["result"], [Backward(*b) for b in found["backwards"]])
+    def explained(*args: Any, **kwargs: Any) -> Explanation:
+        return explained_with_logs(plain, settings, args, kwargs, "steps,kernel_times" if profile else "")[0]
 
-    return report(*args) if args else report
+    return explained(*args) if args else explained
+
+
+def settings_of(who: str, fn: Callable[..., object], options: dict[str, Any]) -> dict[str, Any]:
+    """What a function is to be captured with, for `who` asks."""
+    known = ("backend", "mode", "dynamic", "options")
+    if unknown := [name for name in options if name not in known]:
+        raise TypeError(f"{who}() got an unexpected keyword argument {unknown[0]!r}")
+    return settings_like(fn, **options)
+
+
+Line = tuple[str, str, str]  # log, plugin, text
+
+
+def explained_with_logs(plain: Callable[..., object], settings: dict[str, Any], args: Any, kwargs: Any, logs: str) -> tuple[Explanation, list[Line]]:
+    """Explains a call, and gives what the host's logs of these names have said meanwhile."""
+    lines: list[Line] = []
+    if logs:
+        _tenon.begin_collecting_logs(logs)
+    try:
+        found = _tenon.explain_capture(plain, args, kwargs, settings)
+    finally:
+        if logs:
+            lines = _tenon.end_collecting_logs()
+    breaks = [BreakReason(b["reason"], b["hint"], [Frame(*frame) for frame in b["stack"]]) for b in found["breaks"]]
+    graphs = [Graph(traced) for traced in found["graphs"]]
+    backwards = [Backward(*b) for b in found["backwards"]]
+    segments = [Segment(None if graph < 0 else graph, None if stop < 0 else stop, range(first, end)) for graph, stop, first, end in found["segments"]]
+    plans, times = list(found["plans"]), dict(found["compile_times"])
+    return Explanation(graphs, breaks, list(found["guards"]), times, plans, found["result"], backwards, segments, _steps(lines)), lines
+
+
+def _steps(lines: list[Line]) -> list[Step]:
+    outlines, alive, ran = {}, {}, {}
+    for log, _, text in lines:
+        if log not in ("steps", "kernel_times"):
+            continue
+        said = json.loads(text)
+        if "alive" in said:
+            alive[said["program"]] = said["alive"]
+        elif log == "steps":
+            outlines[said["program"], said["step"]] = said
+        else:
+            ran.setdefault((said["program"], said["step"]), said)
+    steps = []
+    for place, said in outlines.items():
+        time = ran.get(place, {})
+        nodes = [StepNode(**node) for node in said["nodes"]]
+        held = alive.get(place[0], [])
+        steps.append(
+            Step(*place, said["kind"], nodes, said.get("loops", ""), held[place[1]] if place[1] < len(held) else 0.0, time.get("us", math.nan), time.get("bytes", 0.0), time.get("flops", 0.0))
+        )
+    return steps

@@ -1,0 +1,98 @@
+"""``tenon.report``: a captured call as one HTML file."""
+from __future__ import annotations
+
+import base64
+import dataclasses
+import html
+import os
+import zlib
+from collections.abc import Callable
+from typing import Any, ParamSpec, overload
+
+from tenon._compile import Backend, uncompiled
+from tenon._errors import ConfigError
+from tenon._explain import Explanation, explained_with_logs, settings_of
+from tenon._report.contents import contents, packed
+
+LOGS = "steps,kernel_times,kernel_code,claims,fusion,passes"
+
+P = ParamSpec("P")
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """A page that was written, and what it shows. A notebook draws the page."""
+
+    path: str
+    explanation: Explanation
+
+    def __str__(self) -> str:
+        return f"a report of {self.explanation.graph_count} graphs and {self.explanation.graph_break_count} breaks: {self.path}"
+
+    def _repr_html_(self) -> str:
+        with open(self.path, encoding="utf-8") as page:
+            return f'<iframe style="width:100%;height:640px;border:1px solid #8884" srcdoc="{html.escape(page.read(), quote=True)}"></iframe>'
+
+
+@overload
+def report(
+    fn: Callable[P, object],
+    *,
+    path: str | os.PathLike[str] = ...,
+    backend: Backend | None = None,
+    mode: str | None = None,
+    dynamic: bool | None = None,
+    options: dict[str, Any] | None = None,
+) -> Callable[P, Report]: ...
+@overload
+def report(
+    fn: Callable[..., object],
+    first: Any,
+    /,
+    *args: Any,
+    path: str | os.PathLike[str] = ...,
+    backend: Backend | None = None,
+    mode: str | None = None,
+    dynamic: bool | None = None,
+    options: dict[str, Any] | None = None,
+) -> Report: ...
+def report(fn: Callable[..., object], *args: Any, path: str | os.PathLike[str] = "tenon-report.html", **options: Any) -> Any:
+    """Gives a function that takes the arguments of `fn`, captures and runs it once, and writes what there is to see to `path` as one HTML file.
+
+    The page shows graphs, breaks, guards, the program's lines with what is computed for them, kernels with their code and the time that each took in this
+    one run, memory, and the times of compiling. It needs no network. ``report(fn)(x)`` and ``report(fn, x)`` give a :class:`Report`; `options` are those of
+    ``compile``. Code is generated anew for it, on one thread: compiling takes longer than it does for a call. Raises ConfigError, before `fn` runs, where
+    nothing can be written to `path`.
+    """
+    settings = settings_of("report", fn, options)
+    plain = uncompiled(fn)
+    target = os.path.abspath(os.fspath(path))
+
+    def reported(*args: Any, **kwargs: Any) -> Report:
+        _check_writable(target)
+        explained, lines = explained_with_logs(plain, settings, args, kwargs, LOGS)
+        name = getattr(plain, "__qualname__", type(plain).__name__)
+        with open(target, "w", encoding="utf-8") as page:
+            page.write(_page(name, contents(name, explained, lines)))
+        return Report(target, explained)
+
+    return reported(*args) if args else reported
+
+
+def _check_writable(path: str) -> None:
+    try:
+        existed = os.path.exists(path)
+        with open(path, "a", encoding="utf-8"):
+            pass
+        if not existed:
+            os.remove(path)
+    except OSError as failure:
+        raise ConfigError(f"tenon.report cannot write to {path!r}: {failure.strerror}; path= takes the name of a file in a folder that exists and may be written") from None
+
+
+def _page(name: str, data: dict[str, Any]) -> str:
+    import importlib.resources  # not with the package: it brings much
+
+    template = importlib.resources.files("tenon._report").joinpath("page.html").read_text(encoding="utf-8")
+    encoded = base64.b64encode(zlib.compress(packed(data).encode(), 9)).decode()
+    return template.replace("%TITLE%", html.escape(name)).replace("%DATA%", encoded)
