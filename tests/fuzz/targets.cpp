@@ -124,7 +124,10 @@ Verdict check_types(const ir::Graph& graph, std::vector<ir::Dim>* not_negative =
   const std::vector<ir::Violation>& violations = report.violations;
   if (not_negative) *not_negative = std::move(report.not_negative);
   for (const ir::Violation& v : violations) promise(v.text.starts_with("node ") || v.text.starts_with("input "), "a refusal names the node", v.text);
-  return violations.empty() ? Verdict::accepted : Verdict::refused;
+  if (!violations.empty()) return Verdict::refused;
+  const auto asked = ops::check_types(graph, 1, ops::AskedMeanings::all).violations;
+  promise(asked.empty(), "inference that is said to be whole takes what the op's meaning takes", asked.empty() ? "" : asked[0].text + "\n" + ir::print_graph(graph));
+  return Verdict::accepted;
 }
 
 }  // namespace

@@ -20,6 +20,8 @@ namespace {
 
 using namespace tenon;
 
+constexpr double kAsked = 10;  // microseconds a node
+
 double processor_microseconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -65,5 +67,8 @@ int main(int argc, char** argv) {
   }
   std::ranges::sort(costs);
   for (const auto& [microseconds, op, sample] : costs) fmt::print("{:8.2f}  {} ({})\n", microseconds, op, sample);
+  if (costs.empty()) return 1;
+  const auto dear = std::ranges::count_if(costs, [](const auto& cost) { return std::get<0>(cost) > kAsked; });
+  fmt::print("{} ops: median {:.2f}, 90 % {:.2f}, most {:.2f}; {} over {} us\n", costs.size(), std::get<0>(costs[costs.size() / 2]), std::get<0>(costs[costs.size() * 9 / 10]), std::get<0>(costs.back()), dear, kAsked);
   return 0;
 }

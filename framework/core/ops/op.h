@@ -30,6 +30,7 @@ struct Traits {
   bool creates = false;    // takes the device of its result as the attribute `device`: that of its operands, or the host, where it has none
   bool copies = false;     // to the device that its attribute `device` names; the host runs it where that is another device than the operand's
   bool by_lanes = false;   // with `kernel`: takes the lanes along its attribute `dim` one by one, so that parts of the other dimensions may run at once
+  bool is_inferred_whole = false;  // what `infer` takes of tensors, the loops or simpler nodes of its meaning take: whoever checks types need not make them
   ResultLayout layout = ResultLayout::unknown;
 };
 

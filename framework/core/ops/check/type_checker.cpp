@@ -6,7 +6,7 @@
 //     copied there by the op `to_device`. Opaque calls and `cond` take operands of any devices. Literals are operands only where the op's
 //     meaning takes the number itself and loads nothing of it.
 //  c. The op's inference takes the operands and attributes, and so does its meaning: its body, its loops, and nodes of simpler ops down to
-//     these. The declared results are those that inference gives: dtype, sizes, device. Sizes are equal by proof. A size that depends on
+//     these, which are made to be asked unless inference takes nothing else (Traits::is_inferred_whole). The declared results are those that inference gives: dtype, sizes, device. Sizes are equal by proof. A size that depends on
 //     data is a symbol that nothing before the node mentions. What an op needs of sizes and the ranges leave open (a size or an index that
 //     is not negative) is noted, for whoever knows them; for sizes that depend on data it is refused. Sizes of inputs are noted likewise.
 //     Complex numbers are moved, not computed with.
@@ -82,7 +82,7 @@ void ask_meaning(const ir::Graph& graph, NodeId id) {
 
 class TypeChecker final : private SizeQuestions {
  public:
-  explicit TypeChecker(std::size_t limit) : limit_(limit) {}
+  TypeChecker(std::size_t limit, AskedMeanings asked) : limit_(limit), asked_(asked) {}
 
   TypeReport run(const ir::Graph& root) {
     const AskingSizes asking(this);
@@ -240,13 +240,22 @@ class TypeChecker final : private SizeQuestions {
     const std::size_t before = violations_.size();
     for (std::size_t k = 0; k < inferred->size(); ++k) check_result_c(node.results[k], (*inferred)[k]);
     if (violations_.size() != before) return;
+    if (!is_inferred_whole(node, op)) ask_meaning_c(node, op);
+    if (!only_moves_complex(*graph_, node_)) report_node("it computes with complex numbers; ops only move them (c)");
+  }
+
+  void ask_meaning_c(const ir::Node& node, const Op& op) {
     const AskingSizes nobody(nullptr);  // sizes inside a meaning are its own
     const bool short_answer = !op.decompose && !op.loop;
-    if (short_answer || !known_->has(node)) {
-      ask_meaning(*graph_, node_);
-      if (!short_answer) known_->add(node);
-    }
-    if (!only_moves_complex(*graph_, node_)) report_node("it computes with complex numbers; ops only move them (c)");
+    if (!short_answer && known_->has(node)) return;
+    ask_meaning(*graph_, node_);
+    if (!short_answer) known_->add(node);
+  }
+
+  /// Whether inference has said all that the meaning would. It says nothing of numbers in the place of tensors.
+  bool is_inferred_whole(const ir::Node& node, const Op& op) const {
+    return op.traits.is_inferred_whole && asked_ != AskedMeanings::all &&
+           std::ranges::none_of(node.operands, [&](ValueId v) { return graph_->value(v).kind == ir::ValueKind::literal; });
   }
 
   void check_result_c(ValueId result, const Type& inferred) {
@@ -351,6 +360,7 @@ class TypeChecker final : private SizeQuestions {
   }
 
   const std::size_t limit_;
+  const AskedMeanings asked_;
   std::vector<ir::Violation> violations_;
   std::vector<Dim> not_negative_;
   const ir::Graph* graph_ = nullptr;  // the graph being checked
@@ -363,7 +373,7 @@ class TypeChecker final : private SizeQuestions {
 
 }  // namespace
 
-TypeReport check_types(const ir::Graph& graph, std::size_t limit) { return TypeChecker(limit).run(graph); }
+TypeReport check_types(const ir::Graph& graph, std::size_t limit, AskedMeanings asked) { return TypeChecker(limit, asked).run(graph); }
 
 TypeReport check_graph(const ir::Graph& graph, std::size_t limit) {
   std::vector<ir::Violation> violations = ir::find_violations(graph, limit);

@@ -16,9 +16,12 @@ struct TypeReport {
   std::vector<ir::Dim> not_negative;
 };
 
+/// Whose meanings are made to be asked: of ops whose inference does not say that it takes nothing else (Traits::is_inferred_whole), or of all.
+enum class AskedMeanings : std::uint8_t { where_inference_leaves_some, all };
+
 /// Checks the types of a graph that ir::find_violations accepts. Stops after `limit` violations. The rules stand at the top of
 /// type_checker.cpp. Nodes of ops that the catalogue does not have are whoever's who runs them.
-TypeReport check_types(const ir::Graph& graph, std::size_t limit = 20);
+TypeReport check_types(const ir::Graph& graph, std::size_t limit = 20, AskedMeanings asked = AskedMeanings::where_inference_leaves_some);
 
 /// Checks all of a graph, its structure first: types are looked at where that is sound.
 TypeReport check_graph(const ir::Graph& graph, std::size_t limit = 20);

@@ -169,6 +169,7 @@ Op gradients_op() {
   op.schema = "(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, *, bool is_causal=False, float scale) -> (Tensor, Tensor, Tensor)";
   op.aliases = names({"tenon._by_torch.attention_gradients"}, "(gradient, query, key, value, attn_mask=None, is_causal=False, scale=None)");
   op.infer = infer_gradients;
+  op.traits.is_inferred_whole = true;
   op.decompose = decompose_gradients;
   op.samples = [] {
     std::vector<Sample> all = attention_samples();
@@ -192,6 +193,7 @@ Op attention_op() {
   op.aliases = names({"torch.nn.functional.scaled_dot_product_attention"},
                      "(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False)", attention_adapt);
   op.infer = infer_attention;
+  op.traits.is_inferred_whole = true;
   op.decompose = decompose_attention;
   op.grad = written(gradients::attention);
   op.grad_holds = has_gradients_at_once;

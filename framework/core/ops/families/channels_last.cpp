@@ -79,6 +79,7 @@ Op convolution_channels_last_op() {
   op.schema = "(Tensor input, Tensor weight, Tensor? bias=None, *, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1) -> Tensor";
   op.aliases = names({"tenon._by_torch.convolution_channels_last"}, "(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)");
   op.infer = infer_convolution;
+  op.traits.is_inferred_whole = true;
   op.decompose = decompose_convolution;
   op.samples = convolution_samples;
   return op;

@@ -199,6 +199,7 @@ Op stack_op() {
     shape.insert(shape.begin() + dim, Dim(static_cast<std::int64_t>(q.operand_count())));
     return infer::one(q, dtype, std::move(shape));
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
     const std::int64_t dim = infer::wrap_dim(q.constant_integer("dim", 0), q.type(0).rank() + 1);
     Values parts;

@@ -279,6 +279,7 @@ Op matmul_op() {
     const DType t = product_dtype(q);
     return infer::one(q, t, matmul_shape(q));
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values { return {matmul(b, q.operands()[0], q.operands()[1])}; };
   op.samples = matmul_samples;
   return op;
@@ -308,6 +309,7 @@ Op sum_and_product(std::string name, std::string product_op, std::size_t batch, 
   op.traits.layout = ResultLayout::row_major;
   op.infer = [batch](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 3, 3);
+    for (const char* factor : {"alpha", "beta"}) q.number(factor, 1);
     const DType t = product_dtype(q);
     require_rank(q, 1, batch + 2);
     require_rank(q, 2, batch + 2);
@@ -321,6 +323,7 @@ Op sum_and_product(std::string name, std::string product_op, std::size_t batch, 
                      infer::text(q.graph(), shape));
     return infer::one(q, t, std::move(shape));
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = [product_op](NodeBuilder& b, const OpQuery& q) { return scaled_sum(b, q, product_op); };
   op.samples = [batch] {
     std::vector<Sample> all;
@@ -360,6 +363,7 @@ Op linear_op() {
     }
     return infer::one(q, t, std::move(shape));
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
     const DType result = q.type(0).dtype, t = compute_type(result);
     const ir::ValueId weight = permute_by(b, b.cast(q.operands()[1], t), {1, 0});

@@ -83,6 +83,7 @@ Op softmax_op(std::string name, bool logarithm) {
     infer::wrap_dim(q.constant_integer("dim"), q.type(0).rank());
     return infer::one(q, q.type(0).dtype, q.type(0).shape);
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = [logarithm](NodeBuilder& b, const OpQuery& q) { return softmax(b, q, logarithm); };
   op.grad = written(logarithm ? gradients::log_softmax : gradients::softmax);
   op.samples = [] {
@@ -131,6 +132,13 @@ ir::ValueId affine(NodeBuilder& b, const OpQuery& q, ir::ValueId x, std::size_t 
   return x;
 }
 
+/// Weight and bias, the operands from the second on, have an element for each of `shape`; eps is known.
+void require_affine(const OpQuery& q, const Shape& shape) {
+  q.number("eps", 1e-5);
+  for (std::size_t i = 1; i < q.operand_count(); ++i)
+    infer::require_equal(q.graph(), ir::product(q.type(i).shape), ir::product(shape), i == 1 ? "elements of the weight and of what is normalised" : "elements of the bias and of what is normalised");
+}
+
 Result<infer::Types> infer_last_dims(const OpQuery& q) {
   require_float(q);
   const auto normalised = q.integers("normalized_shape");
@@ -140,6 +148,7 @@ Result<infer::Types> infer_last_dims(const OpQuery& q) {
   for (std::size_t d = 0; d < normalised.size(); ++d)
     infer::require_equal(q.graph(), normalised[d], shape[shape.size() - normalised.size() + d],
                          "normalized_shape and the input's last dimensions");
+  require_affine(q, normalised);
   return infer::one(q, q.type(0).dtype, shape);
 }
 
@@ -173,6 +182,7 @@ Op layer_norm_op() {
     infer::require_operands(q, 1, 3);
     return infer_last_dims(q);
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
     const DType result = q.type(0).dtype;
     const auto shape = q.integers("normalized_shape");
@@ -217,6 +227,7 @@ Op rms_norm_op() {
     infer::require_operands(q, 1, 2);
     return infer_last_dims(q);
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
     const DType result = q.type(0).dtype, t = compute_type(result);
     const auto shape = q.integers("normalized_shape");
@@ -314,6 +325,7 @@ Op batch_norm_op() {
             "(input, running_mean=None, running_var=None, weight=None, bias=None, training=False, momentum=0.1, eps=1e-05)", batch_norm_adapt);
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 3, 5);
+    q.number("eps", 1e-5);
     TENON_USER_CHECK(is_float(q.type(0).dtype) && q.type(0).rank() >= 2, "takes a float tensor of at least 2 dimensions");
     for (std::size_t i = 1; i < q.operand_count(); ++i) {
       TENON_USER_CHECK(q.type(i).rank() == 1, "operand {} must have one dimension, not {}", i, q.type(i).rank());
@@ -321,6 +333,7 @@ Op batch_norm_op() {
     }
     return infer::one(q, q.type(0).dtype, q.type(0).shape);
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = batch_norm;
   op.samples = [] {
     std::vector<Sample> all;
@@ -373,8 +386,10 @@ Op group_norm_op() {
     TENON_USER_CHECK(groups > 0 && mod(channels, Dim(groups)) == Dim(0),
                      "Expected number of channels in input to be divisible by num_groups, but got {} channels and num_groups={}",
                      infer::text(q.graph(), channels), groups);
+    require_affine(q, {channels});
     return infer::one(q, q.type(0).dtype, q.type(0).shape);
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = [](NodeBuilder& b, const OpQuery& q) -> Values {
     const DType result = q.type(0).dtype;
     const ir::ValueId x = b.cast(q.operands()[0], compute_type(result));

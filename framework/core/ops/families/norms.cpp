@@ -125,6 +125,7 @@ Op logsumexp_op() {
     TENON_USER_CHECK(is_float(q.type(0).dtype), "takes float tensors, not {}", name_of(q.type(0).dtype));
     return infer::one(q, q.type(0).dtype, ReductionShape(q).result);
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = logsumexp;
   op.grad = written(gradients::logsumexp);
   op.samples = [] { return reduction_samples(kFloats, Fill::normal, {}, false); };

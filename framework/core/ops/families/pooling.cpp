@@ -266,6 +266,14 @@ Op avg_pool_op() {
   Op op = window_op("avg_pool", "Tensor", {});
   op.traits.layout = ResultLayout::row_major_of_row_major;
   op.schema = fmt::format("(Tensor self, *, {}, bool count_include_pad=True, int? divisor_override=None) -> Tensor", kWindowParameters);
+  op.infer = [sums = op.infer](const OpQuery& q) -> Result<infer::Types> {
+    auto types = sums(q);
+    TENON_USER_CHECK(q.type(0).dtype != DType::b8, "takes integer and float tensors; given bool");
+    if (q.find("divisor_override")) q.constant_integer("divisor_override");
+    for (const WindowDim& w : Pooling(q, spatial_dims(q)).windows) TENON_USER_CHECK(!(w.out == Dim(0)), "an average over no windows");
+    return types;
+  };
+  op.traits.is_inferred_whole = true;
   op.decompose = decompose_average;
   op.samples = [samples = op.samples] {
     auto all = samples();

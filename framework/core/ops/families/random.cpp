@@ -94,9 +94,10 @@ Op philox_uniform_op() {
     const std::int64_t vector = q.constant_integer("vector", 1);
     TENON_USER_CHECK(vector == 1 || vector == 2 || vector == 4 || vector == 8, "a thread draws 1, 2, 4, or 8 elements side by side, not {}", vector);
     const Dim threads = q.integer("threads");
-    TENON_USER_CHECK(!threads.is_constant() || threads.constant() > 0, "{} threads", threads.constant());
+    TENON_USER_CHECK(!threads.is_constant() || (threads.constant() > 0 && threads.constant() <= INT64_MAX / 8), "{} threads", threads.constant());
     return infer::created(q, DType::f32, q.integers("size"));
   };
+  op.traits.is_inferred_whole = true;
   op.loop = philox_uniform_loop;
   op.samples = [] {
     std::vector<Sample> all;

@@ -230,6 +230,7 @@ Op unbind_op() {
     shape.erase(shape.begin() + static_cast<std::ptrdiff_t>(dim));
     return infer::Types(count, ir::Type::tensor(q.type(0).dtype, shape, infer::device(q)));
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = [](NodeBuilder& b, const OpQuery& q) {
     Values all;
     const std::size_t dim = real_dim(q);

@@ -237,6 +237,7 @@ Op upsample_op() {
     TENON_USER_CHECK(!is_bool(q.type(0).dtype) || mode.starts_with("nearest"), "bools have nothing between them: upsample takes them with mode nearest only");
     return infer::one(q, q.type(0).dtype, upsampled_shape(q));
   };
+  op.traits.is_inferred_whole = true;
   op.loop = upsample_loop;
   op.grad = written(upsample_gradient);
   op.samples = [] {
@@ -402,6 +403,7 @@ Op grid_sampler_op() {
     shape.insert(shape.end(), grid.begin() + 1, grid.end() - 1);
     return infer::one(q, t, std::move(shape));
   };
+  op.traits.is_inferred_whole = true;
   op.loop = grid_loop;
   op.samples = [] {
     std::vector<Sample> all;

@@ -39,8 +39,10 @@ Op variance_op(std::string name, bool root) {
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 1);
     TENON_USER_CHECK(is_float(q.type(0).dtype), "takes float tensors, not {}", name_of(q.type(0).dtype));
+    degrees_of_freedom(q);
     return infer::one(q, q.type(0).dtype, ReductionShape(q).result);
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = [root](NodeBuilder& b, const OpQuery& q) -> Values {
     const DType result = q.type(0).dtype;
     ir::ValueId v = variance(b, q);

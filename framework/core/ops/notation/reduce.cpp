@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/ops/size_questions.h"
+
 namespace tenon::ops {
 
 using ir::Dim;
@@ -29,6 +31,11 @@ ReductionShape::ReductionShape(const OpQuery& q) : count(1) {
 ir::Literal degrees_of_freedom(const OpQuery& q) {
   const ReductionShape shape(q);
   const double correction = q.number("correction", 1);
+  TENON_USER_CHECK(std::abs(correction) < 0x1p62, "a correction of {}", correction);
+  if (correction != std::floor(correction) && !shape.count.is_constant()) {
+    ask::constant(shape.count);
+    throw Exception(Code::unsupported, "a correction that is no integer, over dimensions of unknown size");
+  }
   if (correction != std::floor(correction)) return std::max(0.0, static_cast<double>(shape.count.constant()) - correction);
   return max(shape.count - Dim(static_cast<std::int64_t>(correction)), Dim(0));
 }

@@ -4,9 +4,12 @@
 
 #include "catch.h"
 #include "core/ir/parser.h"
+#include "core/ir/printer.h"
+#include "core/ir/verifier.h"
 #include "core/ops/build/expand.h"
 #include "core/ops/catalog.h"
 #include "core/ops/reference/sample.h"
+#include "fuzz/op_graphs.h"
 
 using namespace tenon;
 using Catch::Contains;
@@ -76,6 +79,30 @@ TEST_CASE("what an op is made of takes its sizes and dtypes too") {
       CHECK(ops::accept_graph(ops::decomposition(graph, graph.nodes().front())).ok());
     }
   }
+}
+
+TEST_CASE("inference that is said to be whole takes what the op's meaning takes") {
+  for (const ops::Op& op : ops::all_ops()) {
+    if (!op.traits.is_inferred_whole) continue;
+    std::vector<ir::Graph> graphs = fuzz::resized_samples(op);
+    fuzz::Random random(29);
+    for (int i = 0; i < 40; ++i) graphs.push_back(fuzz::op_graph(op, random));
+    for (const ir::Graph& graph : graphs) {
+      if (ir::verify_graph(graph) || !ops::check_types(graph).violations.empty()) continue;
+      const auto asked = ops::check_types(graph, 1, ops::AskedMeanings::all).violations;
+      INFO(ir::print_graph(graph));
+      CHECK((asked.empty() ? "" : asked[0].text) == "");
+    }
+  }
+}
+
+TEST_CASE("composite ops whose inference is whole are checked without being made") {
+  CHECK_THAT(refusal("%x: f32[4, 10], %w: f32[9]", "%y: f32[4, 10] = layer_norm(%x, %w) {normalized_shape = [10]}"), Contains("elements of the weight and of what is normalised differ: 9 and 10"));
+  CHECK_THAT(refusal("%x: f32[2, 6, 3], %w: f32[6], %b: f32[3]", "%y: f32[2, 6, 3] = group_norm(%x, %w, %b) {num_groups = 3}"), Contains("elements of the bias and of what is normalised differ: 3 and 6"));
+  CHECK_THAT(refusal("%x: bool[3, 8]", "%y: bool[3, 3] = avg_pool(%x) {kernel_size = [3], stride = [2]}"), Contains("given bool"));
+  CHECK_THAT(refusal("%w: f32[3, 2, 3], %g: f32[1, 3, 3]", "%y: f32[1, 2, 11] = conv_input_sum(%w, %g) {before = [0], dilation = [1], groups = 1, sizes = [11], stride = [3, 1]}"), Contains("attribute 'stride' has 2 numbers"));
+  CHECK_THAT(refusal("%w: f32[3, 2, 3], %g: f32[1, 3, s0]", "%y: f32[1, 2, 11] = conv_input_sum(%w, %g) {before = [0], dilation = [1], groups = 1, sizes = [11], stride = [3]}", "%y", "[s0: 1..9] "), Contains("over dimensions of unknown size"));
+  CHECK_THAT(refusal("%x: f32[s0]", "%y: f32[] = var(%x) {correction = 0.5}", "%y", "[s0: 1..9] "), Contains("a correction that is no integer, over dimensions of unknown size"));
 }
 
 TEST_CASE("a number is an operand only where its op reads it as one") {
