@@ -429,3 +429,14 @@ def test_strides_of_reflected_methods(name):
     want, got = fn(a, b), tenon.compile(fn)(a, b)
     assert got.stride() == want.stride()
     torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("threshold", [float("nan"), float("inf"), -float("inf"), 0.0])
+@pytest.mark.parametrize("beta", [1.0, -0.5])
+def test_softplus_with_an_odd_threshold(threshold, beta):
+    a = torch.tensor([-50, -3, 0, 1, 30, float("inf"), -float("inf"), float("nan")], dtype=torch.float64)
+    compiled = tenon.compile(lambda a: F.softplus(a, beta, threshold))
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(a), F.softplus(a, beta, threshold), equal_nan=True)
+    gradients = [torch.autograd.grad(f(x := a[:5].clone().requires_grad_()).sum(), x)[0] for f in (compiled, lambda a: F.softplus(a, beta, threshold))]
+    torch.testing.assert_close(*gradients)

@@ -121,9 +121,15 @@ Scalar gelu_body(Scalars& s, Args a, const OpQuery& q) {
   return s.div(s.mul(x, s.select(s.lt(inner, s.like(x, 0)), e, one)), s.add(one, e));
 }
 
+/// Nothing is greater than nan, nor than infinity.
+double softplus_threshold(const OpQuery& q) {
+  const double threshold = q.number("threshold", 20);
+  return std::isnan(threshold) ? INFINITY : threshold;
+}
+
 Scalar softplus_body(Scalars& s, Args a, const OpQuery& q) {
   const Scalar x = a[0];
-  const double beta = q.number("beta", 1), threshold = q.number("threshold", 20);
+  const double beta = q.number("beta", 1), threshold = softplus_threshold(q);
   const Scalar scaled = s.mul(x, s.like(x, beta));
   return s.select(s.gt(scaled, s.like(x, threshold)), x, s.div(softplus(s, s.minimum(scaled, s.like(x, threshold))), s.like(x, beta)));
 }
@@ -192,7 +198,7 @@ Slopes gelu_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery& q) {
 }
 
 Slopes softplus_slope(Scalars& s, Args a, Scalar, Scalar g, const OpQuery& q) {
-  const Scalar scaled = s.mul(a[0], s.like(g, q.number("beta", 1))), limit = s.like(g, q.number("threshold", 20));
+  const Scalar scaled = s.mul(a[0], s.like(g, q.number("beta", 1))), limit = s.like(g, softplus_threshold(q));
   return {s.select(s.gt(scaled, limit), g, s.mul(g, logistic(s, scaled)))};
 }
 
