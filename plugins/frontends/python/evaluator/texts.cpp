@@ -64,7 +64,7 @@ Ref Texts::to_string(PyObject* value, PyObject* method_name) {
   if (traits.role == Recorder::Role::stand_in) throw GraphBreak("the values of a tensor are turned into text", kTextHint);
   if (traits.python_class) {
     PyObject* method = heap_.type_attribute(Py_TYPE(value), method_name);
-    if (method_name == names().__str__ && !is_python_function(method) && !PyExceptionInstance_Check(value)) method = heap_.type_attribute(Py_TYPE(value), names().__repr__);
+    if (method != nullptr && method == compat::type_lookup(&PyBaseObject_Type, names().__str__)) method = heap_.type_attribute(Py_TYPE(value), names().__repr__);
     if (is_python_function(method)) {
       Ref text = core_.call_now(method, {value});
       if (PyType_IsSubtype(core_.visible_type(text.get()), &PyUnicode_Type)) return text;
@@ -110,7 +110,7 @@ Ref Texts::formatted(PyObject* value, PyObject* spec) {
   }
   const bool plain = spec != nullptr && PyUnicode_Check(spec) && PyUnicode_GET_LENGTH(spec) == 0;
   const bool usual = compat::type_lookup(Py_TYPE(value), names().__format__) == compat::type_lookup(&PyBaseObject_Type, names().__format__);
-  if (!traits.atom && (spec == nullptr || (plain && usual))) return to_string(value, names().__str__);
+  if (!traits.atom && usual && (spec == nullptr || plain)) return to_string(value, names().__str__);
   heap_.expose(value);
   core_.hidden_calls().require_plain(value);
   return checked(PyObject_Format(value, spec));
