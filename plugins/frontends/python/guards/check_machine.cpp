@@ -111,7 +111,7 @@ PyObject* CheckMachine::fetch(const Source& wanted, const CallArguments& call) n
     case SourceKind::tuple_item:
       return PyTuple_Check(parent) && wanted.index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, wanted.index) : nullptr;
     case SourceKind::chosen_item: return chosen_item(parent, *wanted.place);
-    case SourceKind::sequence_item: return keep(PySequence_GetItem(parent, wanted.index));
+    case SourceKind::sequence_item: return keep(checks::sequence_item(parent, wanted.index));
     case SourceKind::member: {
       PyObject* descriptor = wanted.key.get();
       return keep(Py_TYPE(descriptor)->tp_descr_get(descriptor, parent, reinterpret_cast<PyObject*>(Py_TYPE(parent))));

@@ -3,6 +3,7 @@
 #include "python/guards/guard_set.h"
 #include "python/objects/dict_access.h"
 #include "python/objects/graph_break.h"
+#include "python/objects/library_types.h"
 
 namespace tenon::python::checks {
 
@@ -45,9 +46,15 @@ Py_ssize_t length_of(PyObject* object) noexcept {
   if (PyTuple_Check(object)) return PyTuple_GET_SIZE(object);
   if (PyDict_Check(object)) return PyDict_GET_SIZE(object);
   if (PyAnySet_Check(object)) return PySet_GET_SIZE(object);
-  const Py_ssize_t size = PyObject_Size(object);
+  PyTypeObject* const deque = library_types().deque;
+  const Py_ssize_t size = PyObject_TypeCheck(object, deque) ? deque->tp_as_sequence->sq_length(object) : PyObject_Size(object);
   if (size < 0) PyErr_Clear();
   return size;
+}
+
+PyObject* sequence_item(PyObject* sequence, Py_ssize_t index) noexcept {
+  PyTypeObject* const deque = library_types().deque;
+  return PyObject_TypeCheck(sequence, deque) ? deque->tp_as_sequence->sq_item(sequence, index) : PySequence_GetItem(sequence, index);
 }
 
 PyObject* list_item(PyObject* list, std::int64_t index) noexcept {

@@ -9,8 +9,10 @@ namespace tenon::python::checks {
 PyObject* dict_get(PyObject* dict, PyObject* key) noexcept;
 /// Whether the dict has these keys (a tuple), in this order.
 bool same_keys(PyObject* dict, PyObject* expected) noexcept;
-/// len() of a built-in container; -1 where there is none.
+/// len() of a built-in container, past any override; -1 where there is none.
 Py_ssize_t length_of(PyObject* object) noexcept;
+/// object[index], of a deque past any override; null with an exception where there is none.
+PyObject* sequence_item(PyObject* sequence, Py_ssize_t index) noexcept;
 /// list[index], borrowed; null where the index is out of range.
 PyObject* list_item(PyObject* list, std::int64_t index) noexcept;
 /// Whether two tuples of strings are equal; null is an empty one.

@@ -1,5 +1,6 @@
 #include "python/heap/changes.h"
 
+#include "python/guards/object_checks.h"
 #include "python/heap/finalizers.h"
 #include "python/heap/type_traits.h"
 #include "python/objects/dict_access.h"
@@ -52,7 +53,7 @@ void restore_items(PyObject* container, PyObject* original) {
 
 }  // namespace
 
-Py_ssize_t Change::size() const { return PyDict_Check(original.get()) ? PyDict_GET_SIZE(original.get()) : checked(PyObject_Size(original.get())); }
+Py_ssize_t Change::size() const { return checks::length_of(original.get()); }
 
 bool Change::wrote(PyObject* key) const { return all_written || (written && checked(PySet_Contains(written.get(), key)) != 0); }
 

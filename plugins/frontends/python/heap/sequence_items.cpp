@@ -1,4 +1,5 @@
 // Items and lengths of lists, tuples and deques, and what is guarded for them.
+#include "python/guards/object_checks.h"
 #include "python/heap/heap.h"
 
 namespace tenon::python {
@@ -18,7 +19,7 @@ Ref Heap::sequence_item(PyObject* sequence, Py_ssize_t index) {
     PyObject* item = PyList_GET_ITEM(sequence, index);
     return source ? enter(sources().item(SourceKind::list_item, source, index), item) : adopt(Ref::borrow(item));
   }
-  Ref item = checked(PySequence_GetItem(sequence, index));
+  Ref item = checked(checks::sequence_item(sequence, index));
   return source ? enter(sources().item(SourceKind::sequence_item, source, index), item.get()) : adopt(std::move(item));
 }
 
@@ -59,12 +60,13 @@ Ref Heap::varying_length(PyObject* container) {
   const SourceId source = source_of(container);
   const bool countable = PyList_CheckExact(container) || PyDict_CheckExact(container) || PyAnySet_CheckExact(container);
   if (!source || !countable || exposing_ || guards_.are_read_again() || changes_.find(container)) return {};
-  const Py_ssize_t size = checked(PyObject_Size(container));
+  const Py_ssize_t size = checks::length_of(container);
   return guards_.has_length(source, size) ? Ref() : recorder_.length_at(source, size, guards_);
 }
 
 Py_ssize_t Heap::length(PyObject* container) {
-  const Py_ssize_t size = PyDict_Check(container) ? PyDict_GET_SIZE(container) : checked(PyObject_Size(container));
+  const Py_ssize_t size = checks::length_of(container);
+  if (size < 0) checked(PyObject_Size(container));  // which says why
   const SourceId source = source_of(container);
   Change* change = source ? changes_.find(container) : nullptr;
   if (finds_written(change != nullptr) && (PyDict_Check(container) || change->all_written)) guard_original(container);
