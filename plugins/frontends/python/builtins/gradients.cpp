@@ -2,6 +2,7 @@
 
 #include "python/builtins/answers.h"
 #include "python/evaluator/evaluator.h"
+#include "python/heap/held_by_contexts.h"
 #include "python/objects/imported.h"
 
 namespace tenon::python {
@@ -109,10 +110,15 @@ std::vector<Ref> way_back(Evaluator& evaluator, PyObject* applied, bool again) {
 
 std::optional<Ref> track_leaving(Evaluator& evaluator, Arguments arguments) {
   std::vector<Ref> held;
-  const std::vector<PyObject*> inputs = items_of(evaluator, arguments[1], held), outputs = items_of(evaluator, arguments[2], held),
-                               kept = items_of(evaluator, arguments[3], held);
+  const std::vector<PyObject*> inputs = items_of(evaluator, arguments[1], held), outputs = items_of(evaluator, arguments[2], held);
+  std::vector<PyObject*> kept = items_of(evaluator, arguments[3], held);
   std::vector<PyObject*> by_itself;
-  if (arguments.values.size() > 7) by_itself = items_of(evaluator, arguments[7], held);
+  if (arguments.values.size() > 7) {
+    HeldByContext own = held_by_context(evaluator.heap(), checked(PyObject_GetAttrString(arguments[0], "ctx")).get(), items_of(evaluator, arguments[7], held));
+    by_itself = std::move(own.tensors);
+    kept.insert(kept.end(), by_itself.begin(), by_itself.end());
+    evaluator.heap().hold_by_context(std::move(own.objects), Ref::borrow(outputs.at(0)));
+  }
   const bool keeps = arguments[4] == Py_True, once = arguments[5] == Py_True;
   const std::string absent = PyUnicode_AsUTF8(arguments[6]);
   evaluator.mark_position();

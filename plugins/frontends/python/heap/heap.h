@@ -201,6 +201,15 @@ class Heap {
   /// Breaks the graph, naming `what`, in a branch of the program that may not write to what is older than it.
   void require_no_branch(const char* what) const;
 
+  /// The ctx of a torch.autograd.Function holds these, whose backward is evaluated here: should one leave the capture, the graph ends before the
+  /// function, of whose results `result` is one.
+  void hold_by_context(std::vector<Ref> objects, const Ref& result) {
+    for (Ref& object : objects) held_by_contexts_.try_emplace(object.get(), std::pair(object, result));
+  }
+  void require_not_held_by_context(PyObject* object) const {
+    if (const auto held = held_by_contexts_.find(object); held != held_by_contexts_.end())
+      throw Unbuildable(held->second.second.get(), "an object leaves the graph that the ctx of a torch.autograd.Function holds, whose backward reads it as it is then");
+  }
   /// Keeps an object until the capture ends: its address must stay its own.
   void keep_alive(const Ref& object) { kept_.push_back(object); }
   /// Whether the program has made classes, which are cycles of objects.
@@ -259,6 +268,7 @@ class Heap {
   std::unordered_map<PyObject*, std::size_t> born_;
   std::unordered_map<PyObject*, std::size_t> made_;  // results of operations
   std::unordered_map<PyObject*, std::pair<Ref, Ref>> loose_;  // sets and their items
+  std::unordered_map<PyObject*, std::pair<Ref, Ref>> held_by_contexts_;  // objects, and a result of the function
   std::unordered_set<PyObject*> raised_;
   std::unordered_set<PyObject*> exposed_;
   std::unordered_map<PyObject*, PyObject*> reals_;  // stand-in -> real; both held by known_

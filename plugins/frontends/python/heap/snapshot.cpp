@@ -95,6 +95,7 @@ std::uint32_t Snapshot::sequence(Kind kind, Ref detail, PyObject* items) {
 std::uint32_t Snapshot::write(PyObject* object) {
   if (const auto seen = done_.find(object); seen != done_.end()) return seen->second;
   if (depth_ == kDeepest) throw Unbuildable(object, "a result is nested too deeply");
+  heap_.require_not_held_by_context(object);
   ++depth_;
   const std::uint32_t node = classify(object);
   --depth_;

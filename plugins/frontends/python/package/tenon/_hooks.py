@@ -181,10 +181,11 @@ def functions_may_leave() -> bool:
     raise NotImplementedError
 
 
-def track_leaving(applied: Any, inputs: list, outputs: list, kept: list, keeps: bool, once: bool, absent: str, by_itself: Any = ()) -> None:
+def track_leaving(applied: Any, inputs: list, outputs: list, kept: list, keeps: bool, once: bool, absent: str, own: Any = ()) -> None:
     """Makes outputs those of a function of inputs, with its gradients in the graph. `kept`: what these may be computed from. `keeps`: torch lets them be
     asked for once. `once`: they cannot be differentiated. `absent`: what torch makes of outputs without a
-    gradient, gradients from ``"zeros"``, ``"none"``, or what is ``"unknown"``. `by_itself`: what of `kept` torch does not know of.
+    gradient, gradients from ``"zeros"``, ``"none"``, or what is ``"unknown"``. `own`: attributes of the
+    function's ctx that torch does not know of.
 
     A capture records that; nobody else calls it.
     """

@@ -74,8 +74,8 @@ def _track(cls: type[torch.autograd.Function], ctx: Context, args: tuple, result
             return False
         own = [value for name, value in ctx.__dict__.items() if name not in _OF_TORCH]
         track_leaving(
-            applied, applied.inputs, applied.outputs, _tensors_in([*ctx.to_save, *own]), bool(ctx.to_save), _is_once_differentiable(cls),
-            "zeros" if ctx.materialize_grads else "unknown", _tensors_in(own),
+            applied, applied.inputs, applied.outputs, [t for t in ctx.to_save if t is not None], bool(ctx.to_save), _is_once_differentiable(cls),
+            "zeros" if ctx.materialize_grads else "unknown", own,
         )
     elif applied.outputs:
         track_function(applied, applied.inputs, applied.outputs, [t for t in ctx.to_save if t is not None])
@@ -91,16 +91,6 @@ def _is_once_differentiable(cls: type[torch.autograd.Function]) -> bool:
 
 
 _OF_TORCH = ("needs_input_grad", "to_save", "saved_for_forward", "dirty_tensors", "non_differentiable", "materialize_grads")
-
-
-def _tensors_in(values: list) -> list:
-    """What the derivative of a function may be computed from, besides the gradients that it is given."""
-    found = []
-    for value in values:
-        for item in value if type(value) in (tuple, list) else (value,):
-            if isinstance(item, torch.Tensor):
-                found.append(item)
-    return found
 
 
 def _has_two_backwards(cls: type[torch.autograd.Function]) -> bool:
