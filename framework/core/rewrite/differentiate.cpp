@@ -164,13 +164,14 @@ class Differentiation {
 
 }  // namespace
 
-std::vector<bool> depending_on(const ir::Graph& graph, std::span<const ValueId> values) {
+std::vector<bool> depending_on(const ir::Graph& graph, std::span<const ValueId> values, std::span<const ValueId> but_by) {
   std::vector<bool> depends(graph.value_capacity());
   for (ValueId v : values) depends[v.value] = true;
   for (NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
     if (node.op == "detach" || std::ranges::none_of(node.operands, [&](ValueId v) { return depends[v.value]; })) continue;
-    for (ValueId r : node.results) depends[r.value] = is_float(graph.type(r).dtype) || is_complex(graph.type(r).dtype);
+    for (ValueId r : node.results)
+      depends[r.value] = (is_float(graph.type(r).dtype) || is_complex(graph.type(r).dtype)) && std::ranges::find(but_by, r) == but_by.end();
   }
   return depends;
 }

@@ -22,8 +22,9 @@ using Stops = std::function<bool(ir::NodeId)>;
 /// The nodes through which gradients of values flow to what is wanted, the last first. Nothing flows through `detach`.
 std::vector<ir::NodeId> nodes_between(const ir::Graph& graph, std::span<const ir::ValueId> values, std::span<const ir::ValueId> wanted, const Stops& stops = {});
 
-/// By ValueId: the values that can have a gradient and are computed with some values by such, and these. Nothing is behind `detach`.
-std::vector<bool> depending_on(const ir::Graph& graph, std::span<const ir::ValueId> values);
+/// By ValueId: the values that can have a gradient and are computed with some values by such, and these. Nothing is behind `detach`, nor
+/// behind `but_by`.
+std::vector<bool> depending_on(const ir::Graph& graph, std::span<const ir::ValueId> values, std::span<const ir::ValueId> but_by = {});
 
 /// Whether the gradients of a node by those of its operands that may have one are computed from a value that it reads or gives. `may_have`: by
 /// ValueId. Leaves the graph as it is, but for values that nobody reads.

@@ -43,6 +43,22 @@ def test_a_gradient_that_is_differentiated_once_is_refused_the_second_time(funct
     assert tenon.stats()["graph_breaks"] == 0
 
 
+@pytest.mark.parametrize("squared", [False, True])
+def test_a_walk_to_named_inputs_passes_over_what_is_differentiated_once(squared, tier):
+    def function(x, w):
+        return Once.apply(x * 2)
+
+    for run in (function, tenon.compile(function)):
+        x, w, found, _ = first_gradients(run, squared)
+        if not found[0].requires_grad:
+            continue
+        assert torch.autograd.grad(found[0].sum(), (x, w), allow_unused=True, retain_graph=True) == (None, None)
+        with pytest.raises(RuntimeError, match="appears to not have been used in the graph"):
+            torch.autograd.grad(found[0].sum(), x, retain_graph=True)
+        with pytest.raises(RuntimeError, match="marked with @once_differentiable"):
+            found[0].sum().backward()
+
+
 def test_what_is_beside_a_function_that_is_differentiated_once_is_differentiated_again(tier):
     def function(x, w):
         return Once.apply(x) * 2 + w**3

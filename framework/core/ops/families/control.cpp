@@ -71,7 +71,7 @@ Op differentiated_once() {
 Op no_gradient() {
   Op op;
   op.name = "no_gradient";
-  op.schema = "(Tensor self, Tensor[] by, *, str message) -> Tensor";
+  op.schema = "(Tensor self, Tensor[] by, *, str message, bool ends=False) -> Tensor";
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     TENON_USER_CHECK(q.operand_count() > 0, "it takes a tensor");
     return infer::one(q, q.type(0).dtype, q.type(0).shape);

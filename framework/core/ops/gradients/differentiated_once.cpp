@@ -7,17 +7,22 @@ namespace {
 
 bool refuses(const ir::Node& node) { return node.op == "no_gradient"; }
 
+bool ends(const ir::Node& node) {
+  const ir::Attribute* said = node.attribute("ends");
+  return said && std::get<bool>(*said);
+}
+
 }  // namespace
 
-ir::ValueId without_gradient(NodeBuilder& builder, ir::ValueId value, std::vector<ir::ValueId> by, std::string message) {
+ir::ValueId without_gradient(NodeBuilder& builder, ir::ValueId value, std::vector<ir::ValueId> by, std::string message, bool ends) {
   by.insert(by.begin(), value);
-  return builder.one("no_gradient", std::move(by), {{"message", std::move(message)}});
+  return builder.one("no_gradient", std::move(by), {{"ends", ends}, {"message", std::move(message)}});
 }
 
 std::vector<Refused> refused_gradients(const ir::Graph& graph) {
   std::vector<Refused> found;
   for (ir::NodeId id : graph.nodes())
-    if (const ir::Node& node = graph.node(id); refuses(node)) found.push_back({node.results[0], std::get<std::string>(*node.attribute("message"))});
+    if (const ir::Node& node = graph.node(id); refuses(node)) found.push_back({node.results[0], std::get<std::string>(*node.attribute("message")), ends(node)});
   return found;
 }
 

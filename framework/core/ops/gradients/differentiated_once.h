@@ -8,13 +8,15 @@
 
 namespace tenon::ops {
 
-/// The value, without a gradient. `by`: what torch has it depend on, besides what it is computed from.
-ir::ValueId without_gradient(NodeBuilder& builder, ir::ValueId value, std::vector<ir::ValueId> by, std::string message);
+/// The value, without a gradient. `by`: what torch has it depend on, besides what it is computed from. `ends`: in torch's graph nothing lies behind it,
+/// so that only a walk to all leaves comes to the refusal.
+ir::ValueId without_gradient(NodeBuilder& builder, ir::ValueId value, std::vector<ir::ValueId> by, std::string message, bool ends = false);
 
 /// A value that has no gradient, and what torch says where one is asked for.
 struct Refused {
   ir::ValueId value;
   std::string message;
+  bool ends = false;
 };
 std::vector<Refused> refused_gradients(const ir::Graph& graph);
 

@@ -87,7 +87,8 @@ ValueId differentiated_no_more(NodeBuilder& builder, ValueId gradient, std::span
   builder.on(builder.graph().type(gradient).device);
   return without_gradient(builder, builder.one("detach", {gradient}), std::move(by),
                           once ? "trying to differentiate twice a function that was marked with @once_differentiable"
-                               : "the gradient of a torch.autograd.Function in the gradient of another one is not differentiated; leave the function that applies it to torch (tenon.disable)");
+                               : "the gradient of a torch.autograd.Function in the gradient of another one is not differentiated; leave the function that applies it to torch (tenon.disable)",
+                          once);
 }
 
 OwnGradientParts::Absent absent_of(const ir::Attributes& attributes) {

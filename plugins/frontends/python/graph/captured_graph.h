@@ -43,6 +43,7 @@ struct TensorOutput {
   bool requires_grad = false; // torch tensors: a part of torch's autograd graph
   bool spent = false;         // then: of one that was walked through and let go
   std::string refusal = {};   // of gradients with a history: what torch says where they are differentiated; empty where they can be
+  bool refusal_ends = false;  // then: nothing else lies behind it in torch's graph
   bool plain_number = false;  // fresh scalars: a Python float or int, not a NumPy scalar
   DType dtype = DType::f32;
   Extents shape, strides;

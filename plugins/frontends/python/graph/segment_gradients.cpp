@@ -317,12 +317,21 @@ void require_inputs_unread(const ir::Graph& graph, std::span<const std::uint32_t
 }
 
 /// Notes which gradients torch refuses to differentiate: those that depend on one that is refused, and would have a history. They are plain values then.
-void note_refusals(CapturedGraph& gradients, ir::Graph& graph, const std::vector<bool>& reached) {
-  for (const ops::Refused& refused : ops::refused_gradients(graph)) {
+void note_refusals(CapturedGraph& gradients, ir::Graph& graph, std::span<const ir::ValueId> tracked, const std::vector<bool>& reached) {
+  const std::vector<ops::Refused> all = ops::refused_gradients(graph);
+  std::vector<ir::ValueId> ending;
+  for (const ops::Refused& refused : all)
+    if (refused.ends) ending.push_back(refused.value);
+  const std::vector<bool> beside = rewrite::depending_on(graph, tracked, ending);
+  for (const ops::Refused& refused : all) {
     if (!reached[refused.value.value]) continue;
     const std::vector<bool> depending = rewrite::depending_on(graph, {{refused.value}});
-    for (TensorOutput& tensor : gradients.tensors)
-      if (depending[graph.outputs()[tensor.index].value.value]) tensor.refusal = refused.message;
+    for (TensorOutput& tensor : gradients.tensors) {
+      const ir::ValueId gradient = graph.outputs()[tensor.index].value;
+      if (!depending[gradient.value]) continue;
+      tensor.refusal = refused.message;
+      tensor.refusal_ends = !beside[gradient.value];
+    }
   }
   ops::drop_refusals(graph);
 }
@@ -397,7 +406,7 @@ std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& cap
       ++output;
     }
     if (std::ranges::none_of(made->tensors, &TensorOutput::requires_grad)) return nullptr;
-    note_refusals(*made, graph, reached);
+    note_refusals(*made, graph, tracked, reached);
     for (std::uint32_t t : node.kept_tensors) {
       TensorOutput& kept = made->tensors.emplace_back(captured.tensors[t]);
       kept.kind = TensorOutput::Kind::fresh;

@@ -213,7 +213,7 @@ void add_refusing_nodes(const GraphFunction& function, const std::vector<Ref>& m
     if (tensors[t].refusal.empty()) continue;
     std::vector<Ref> arguments = {made[t], checked(PyUnicode_FromString(tensors[t].refusal.c_str()))};
     for (const std::vector<Ref>* tracked : {&state.inputs, &state.inner})
-      std::ranges::copy_if(*tracked, std::back_inserter(arguments), [](const Ref& tensor) { return tensor && requires_grad(tensor.get()); });
+      std::ranges::copy_if(*tracked, std::back_inserter(arguments), [&](const Ref& tensor) { return !tensors[t].refusal_ends && tensor && requires_grad(tensor.get()); });
     of_autograd("add_refusing_node", tuple_of(arguments).get());
   }
 }

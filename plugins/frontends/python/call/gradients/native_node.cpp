@@ -401,7 +401,7 @@ void add_refusing_nodes(const AgainSources& sources) {
   const std::vector<TensorOutput>& tensors = sources.again.function->captured().tensors;
   for (std::uint32_t t = 0; t < tensors.size(); ++t) {
     if (tensors[t].refusal.empty()) continue;
-    std::vector<TorchEdge> edges(sources.run.edge_count());
+    std::vector<TorchEdge> edges(tensors[t].refusal_ends ? 0 : sources.run.edge_count());
     for (std::size_t e = 0; e < edges.size(); ++e) edges[e] = sources.run.edge(e);
     void* const result = sources.result(t);
     add_native_node(std::make_unique<RefusingBody>(tensors[t].refusal), std::move(edges), {&result, 1});

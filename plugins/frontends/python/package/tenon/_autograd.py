@@ -192,8 +192,9 @@ class Refused(torch.autograd.Function):
 
 
 def add_refusing_node(gradient, message, *tracked):
-    """Makes `gradient` one whose gradient torch refuses with these words. `tracked`: what it was computed for."""
-    _apply_refused((gradient,), message, *tracked)
+    """Makes `gradient` one whose gradient torch refuses with these words. `tracked`: what it was computed for; where that is nothing, only a walk to all
+    leaves comes to it."""
+    _apply_refused((gradient,), message, *(tracked or (torch.zeros((), requires_grad=True),)))
 
 
 _apply_refused = torch._C._FunctionBase.__dict__["apply"].__get__(None, Refused)

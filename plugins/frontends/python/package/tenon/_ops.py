@@ -29,7 +29,7 @@ def differentiated_once(x: Tensor, *, message: str = "") -> Tensor:
     return x
 
 
-def no_gradient(x: Tensor, by: list[Tensor], *, message: str) -> Tensor:
+def no_gradient(x: Tensor, by: list[Tensor], *, message: str, ends: bool = False) -> Tensor:
     return x
 
 
