@@ -248,38 +248,13 @@ Op conv_weight_sum_op() {
   return op;
 }
 
-/// Places of a `conv_sum`'s input are told apart by numbers, those within its strides too.
-void require_known_windows(const OpQuery& q, std::span<const Dim> sizes) {
-  const Shape &w = q.type(0).shape, &g = q.type(1).shape;
-  const auto stride = per_dim(q, "stride", sizes.size(), 1), dilation = per_dim(q, "dilation", sizes.size(), 1);
-  per_dim(q, "before", sizes.size(), 0);
-  for (std::size_t d = 0; d < sizes.size(); ++d) {
-    TENON_USER_CHECK(stride[d] > 0 && dilation[d] > 0, "stride and dilation must be positive");
-    kernel_size(w[2 + d]);
-    if (!sizes[d].is_constant() || !g[2 + d].is_constant()) throw Exception(Code::unsupported, "the gradient of a convolution over dimensions of unknown size");
-    TENON_USER_CHECK(sizes[d].constant() > 0 && sizes[d].constant() <= INT64_MAX >> 20, "size {} of the input of a convolution", sizes[d].constant());
-  }
-}
-
 /// What each element of a `conv_sum`'s input was multiplied by, times a gradient of what it gave. For devices on which it may be one call of a library.
 Op conv_input_sum_op() {
   Op op;
   op.name = "conv_input_sum";
   op.schema = "(Tensor weight, Tensor gradient, *, int[] sizes, int[] stride, int[] before, int[] dilation, int groups=1) -> Tensor";
   op.aliases = names({"tenon._by_torch.conv_input_sum"}, "(weight, gradient, sizes, stride, before, dilation, groups=1)");
-  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
-    infer::require_operands(q, 2, 2);
-    const Shape &w = q.type(0).shape, &g = q.type(1).shape;
-    Shape sizes = q.integers("sizes");
-    TENON_USER_CHECK(w.size() >= 3 && g.size() == w.size() && sizes.size() + 2 == w.size(), "weight and gradient of {} and {} dimensions do not go with {} sizes", w.size(), g.size(), sizes.size());
-    infer::require_equal(q.graph(), w[0], g[1], "the channels of the weight and of the gradient");
-    TENON_USER_CHECK(std::find(g.begin() + 2, g.end(), Dim(0)) == g.end(), "the gradient of shape {} has no places, which no convolution gives", infer::text(q.graph(), g));
-    require_known_windows(q, sizes);
-    const std::int64_t groups = q.constant_integer("groups", 1);
-    TENON_USER_CHECK(groups > 0 && mod(w[0], Dim(groups)) == Dim(0), "{} output channels do not split into {} groups", infer::text(q.graph(), w[0]), groups);
-    sizes.insert(sizes.begin(), {g[0], w[1] * Dim(groups)});
-    return infer::one(q, infer::shared_dtype(q), std::move(sizes));
-  };
+  op.infer = gradients::types_of_conv_input_sum;
   op.traits.is_inferred_whole = true;
   op.decompose = gradients::conv_input_sum;
   op.samples = [] {

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/infer.h"
 #include "core/ops/notation/move.h"
 #include "core/ops/notation/window.h"
 
@@ -189,7 +190,34 @@ ValueId gradient_of_input(GradBuilder& g, const Windows& w, ValueId gradient, Va
                {{"before", dims_of(w.before)}, {"dilation", dims_of(w.dilation)}, {"groups", Dim(w.groups)}, {"sizes", dims_of(w.in)}, {"stride", dims_of(w.stride)}});
 }
 
+/// Places of a `conv_sum`'s input are told apart by numbers, those within its strides too.
+void require_known_windows(const OpQuery& q, std::span<const Dim> sizes) {
+  const Shape &w = q.type(0).shape, &g = q.type(1).shape;
+  const auto stride = per_dim(q, "stride", sizes.size(), 1), dilation = per_dim(q, "dilation", sizes.size(), 1);
+  per_dim(q, "before", sizes.size(), 0);
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    TENON_USER_CHECK(stride[d] > 0 && dilation[d] > 0, "stride and dilation must be positive");
+    kernel_size(w[2 + d]);
+    if (!sizes[d].is_constant() || !g[2 + d].is_constant()) throw Exception(Code::unsupported, "the gradient of a convolution over dimensions of unknown size");
+    TENON_USER_CHECK(sizes[d].constant() > 0 && sizes[d].constant() <= INT64_MAX >> 20, "size {} of the input of a convolution", sizes[d].constant());
+  }
+}
+
 }  // namespace
+
+Result<std::vector<ir::Type>> types_of_conv_input_sum(const OpQuery& q) {
+  infer::require_operands(q, 2, 2);
+  const Shape &w = q.type(0).shape, &g = q.type(1).shape;
+  Shape sizes = q.integers("sizes");
+  TENON_USER_CHECK(w.size() >= 3 && g.size() == w.size() && sizes.size() + 2 == w.size(), "weight and gradient of {} and {} dimensions do not go with {} sizes", w.size(), g.size(), sizes.size());
+  infer::require_equal(q.graph(), w[0], g[1], "the channels of the weight and of the gradient");
+  TENON_USER_CHECK(std::find(g.begin() + 2, g.end(), Dim(0)) == g.end(), "the gradient of shape {} has no places, which no convolution gives", infer::text(q.graph(), g));
+  require_known_windows(q, sizes);
+  const std::int64_t groups = q.constant_integer("groups", 1);
+  TENON_USER_CHECK(groups > 0 && mod(w[0], Dim(groups)) == Dim(0), "{} output channels do not split into {} groups", infer::text(q.graph(), w[0]), groups);
+  sizes.insert(sizes.begin(), {g[0], w[1] * Dim(groups)});
+  return infer::one(q, infer::shared_dtype(q), std::move(sizes));
+}
 
 GradBuilder::Values conv_input_sum(NodeBuilder& nodes, const OpQuery& query) {
   GradBuilder g(nodes, query, {}, {});

@@ -44,6 +44,7 @@ GradBuilder::Values attention(GradBuilder& g);
 // convolutions.cpp
 GradBuilder::Values conv_sum(GradBuilder& g);
 GradBuilder::Values conv_weight_sum(GradBuilder& g);
+Result<std::vector<ir::Type>> types_of_conv_input_sum(const OpQuery& query);
 GradBuilder::Values conv_input_sum(NodeBuilder& nodes, const OpQuery& query);  // of a weight and a gradient: what the op of that name means
 
 // indexing.cpp
