@@ -10,7 +10,8 @@ namespace {
 
 bool is_zero(const Operation& op) { return op.kind == OperationKind::constant && op.payload == 0; }
 
-/// The load behind an operand that is zero where a mask does not hold. Memory may hold half precision of what is summed.
+}  // namespace
+
 std::optional<Windows> masked_load(std::span<const Operation> operations, OpId operand) {
   Windows found;
   const Operation& op = operations[operand];
@@ -26,8 +27,6 @@ std::optional<Windows> masked_load(std::span<const Operation> operations, OpId o
   found.mask = load.args[0];
   return found;
 }
-
-}  // namespace
 
 std::optional<Windows> windows_of(std::span<const Operation> operations, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra, const Machine& machine) {
   auto found = masked_load(operations, operand);

@@ -10,6 +10,9 @@
 
 namespace tenon::codegen {
 
+/// The load behind an operand, and the mask where there is one: it is zero where that does not hold. Memory may hold half precision of what is summed.
+std::optional<Windows> masked_load(std::span<const Operation> operations, OpId operand);
+
 /// The windows in which an operand lies. Nothing when the runs are too short to multiply one at a time.
 std::optional<Windows> windows_of(std::span<const Operation> operations, OpId operand, std::span<const Loop> summed, const IndexAlgebra& algebra, const Machine& machine);
 

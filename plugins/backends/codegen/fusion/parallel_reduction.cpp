@@ -138,4 +138,11 @@ std::vector<KernelStep> split_reduction(KernelStep step, IndexAlgebra& algebra, 
   return contiguous || pieces > 1 ? steps.take() : alone(std::move(step));
 }
 
+std::vector<KernelStep> cut_reduction(KernelStep step, std::int64_t pieces, Plan& plan, const ir::Graph& graph) {
+  if (pieces <= 1) return alone(std::move(step));
+  TwoSteps steps(std::move(step), plan.algebra, plan, graph);
+  steps.cut(longest(steps.parts(), plan.algebra), pieces);
+  return steps.take();
+}
+
 }  // namespace tenon::codegen
