@@ -6,14 +6,17 @@
 #include "core/base/error.h"
 #include "graph/decomposition.h"
 #include "graph/planning.h"
-#include "lower/block_emitter.h"
+#include "products/product_emitter.h"
+#include "products/product_steps.h"
 #include "schedule/gpu_machine.h"
 
 namespace tenon::ptx_test {
 
-ScheduledGraph schedule_graph(ir::Graph graph) {
+ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores, bool rounds) {
   codegen::decompose_composites(graph, true);
-  codegen::Plan plan = codegen::plan_graph(graph, cuda::GpuMachine(), {});
+  const cuda::GpuMachine machine(has_tensor_cores);
+  codegen::Plan plan = codegen::plan_graph(graph, machine, {});
+  cuda::make_kernels_of_products(plan, graph, machine, rounds);
   std::vector<ScheduledKernel> kernels;
   for (const codegen::Step& step : plan.steps) {
     const auto* kernel = std::get_if<codegen::KernelStep>(&step);
@@ -27,7 +30,7 @@ std::string ptx_of(const ScheduledGraph& scheduled, const std::string& architect
   const cuda::PtxIsa isa = cuda::PtxIsa::of(architecture);
   return cuda::to_ptx(architecture, [&](llvm::Module& module) {
     for (std::size_t i = 0; i < scheduled.kernels.size(); ++i)
-      cuda::emit_block_kernel(module, scheduled.kernels[i].step.kernel, scheduled.kernels[i].schedule, isa, fmt::format("kernel{}", i));
+      cuda::emit_kernel(module, scheduled.kernels[i].step.kernel, scheduled.kernels[i].schedule, isa, fmt::format("kernel{}", i));
   });
 }
 

@@ -22,7 +22,7 @@ struct ScheduledGraph {
 };
 
 /// Throws why, where a step has no code for the target.
-ScheduledGraph schedule_graph(ir::Graph graph);
+ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores = true, bool rounds = false);
 
 /// Their PTX, as kernel0, kernel1, …
 std::string ptx_of(const ScheduledGraph& scheduled, const std::string& architecture);

@@ -10,7 +10,7 @@ namespace tenon::cuda {
 
 CudaBackend::CudaBackend(HostServices host, const std::string& options) : host_(host) {
   const auto given = nlohmann::json::parse(options);
-  options_ = {.fuse = given.value("fuse", true), .graphs = given.value("graphs", true)};
+  options_ = {.fuse = given.value("fuse", true), .graphs = given.value("graphs", true), .tensor_cores = given.value("tensor_cores", true), .tf32 = given.value("tf32", false)};
 }
 
 Devices& CudaBackend::open_devices(HostServices host) {
@@ -18,10 +18,12 @@ Devices& CudaBackend::open_devices(HostServices host) {
   return CudaDevices::get();
 }
 
-void CudaBackend::claim(const GraphView& graph, Claims& claims) { claim_nodes(ir::read_buffer(graph.bytes()).value(), claims); }
+void CudaBackend::claim(const GraphView& graph, Claims& claims) { claim_nodes(ir::read_buffer(graph.bytes()).value(), claims, options_.tensor_cores); }
 
-std::unique_ptr<Artefact> CudaBackend::compile(const GraphView& graph, std::span<const DLTensor* const> constants, const std::string&) {
-  return std::make_unique<CardProgram>(host_, ir::read_buffer(graph.bytes(), constants).value(), options_);
+std::unique_ptr<Artefact> CudaBackend::compile(const GraphView& graph, std::span<const DLTensor* const> constants, const std::string& options) {
+  CardProgram::Options chosen = options_;
+  chosen.tf32 = nlohmann::json::parse(options).value("tf32", chosen.tf32);
+  return std::make_unique<CardProgram>(host_, ir::read_buffer(graph.bytes(), constants).value(), chosen);
 }
 
 }  // namespace tenon::cuda

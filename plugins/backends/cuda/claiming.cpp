@@ -30,7 +30,7 @@ constexpr std::int64_t kUnknownExtent = 64;
 /// Of one graph. Nodes that say the same of the same types have the same answer: it takes a plan to find it.
 class Refusals {
  public:
-  explicit Refusals(const ir::Graph& graph) : graph_(graph) {}
+  Refusals(const ir::Graph& graph, bool tensor_cores) : graph_(graph), tensor_cores_(tensor_cores) {}
 
   const std::optional<Refusal>& of(const ir::Node& node) {
     std::string key(node.op);
@@ -39,12 +39,18 @@ class Refusals {
       key += "; " + (graph_.value(v).kind == ir::ValueKind::literal ? ir::print_literal(graph_, graph_.value(v).literal) : ir::print_type(graph_, graph_.type(v)));
     for (const ir::ValueId v : node.results) key += " -> " + ir::print_type(graph_, graph_.type(v));
     const auto [known, fresh] = known_.try_emplace(std::move(key));
-    if (fresh) known->second = refuse_code(graph_, node);
+    if (fresh) known->second = refuse_code(graph_, node, multiplies(node));
     return known->second;
   }
 
  private:
+  bool multiplies(const ir::Node& node) const {
+    const ir::Device device = graph_.type(node.results[0]).device;
+    return tensor_cores_ && device.kind == kDLCUDA && has_tensor_cores(Cards::get().at(device.index).architecture);
+  }
+
   const ir::Graph& graph_;
+  const bool tensor_cores_;
   std::unordered_map<std::string, std::optional<Refusal>> known_;
 };
 
@@ -63,9 +69,9 @@ std::optional<Refusal> refuse_node(const ir::Graph& graph, const ir::Node& node,
 }
 
 /// What a claim is made of, by NodeId.
-std::vector<std::optional<Refusal>> refuse_nodes(const ir::Graph& graph) {
+std::vector<std::optional<Refusal>> refuse_nodes(const ir::Graph& graph, bool tensor_cores) {
   codegen::Levels levels(graph);
-  Refusals refusals(graph);
+  Refusals refusals(graph, tensor_cores);
   std::vector<std::optional<Refusal>> refused(graph.node_capacity());
   const std::string why_no_card = Cards::get().why_none();
   for (const ir::NodeId id : graph.nodes()) {
@@ -120,8 +126,8 @@ std::int64_t bytes_of(const ir::Graph& graph, ir::ValueId v) {
 
 }  // namespace
 
-void claim_nodes(const ir::Graph& graph, Claims& claims) {
-  auto refused = refuse_nodes(graph);
+void claim_nodes(const ir::Graph& graph, Claims& claims, bool tensor_cores) {
+  auto refused = refuse_nodes(graph, tensor_cores);
   leave_views(graph, refused);
   codegen::Levels levels(graph);
   std::vector<int> level(graph.node_capacity(), 0);

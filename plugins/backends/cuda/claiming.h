@@ -7,6 +7,6 @@
 namespace tenon::cuda {
 
 /// Claims every node that has code by itself, in groups as large as convexity allows, each on one card.
-void claim_nodes(const ir::Graph& graph, Claims& claims);
+void claim_nodes(const ir::Graph& graph, Claims& claims, bool tensor_cores);
 
 }  // namespace tenon::cuda

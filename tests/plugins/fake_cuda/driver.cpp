@@ -24,6 +24,7 @@ struct FakeParameter {
 };
 struct tenon::cuda::CUfunc_st {
   std::vector<FakeParameter> parameters;
+  unsigned most_shared_bytes = kSharedWithoutAsking;
 };
 struct tenon::cuda::CUmod_st {
   std::map<std::string, CUfunc_st> functions;
@@ -31,7 +32,7 @@ struct tenon::cuda::CUmod_st {
 /// A launch with the arguments that it was given last.
 struct FakeLaunch {
   const CUfunc_st* function = nullptr;
-  unsigned blocks = 0, threads = 0;
+  unsigned blocks = 0, threads = 0, shared_bytes = 0;
   std::vector<std::uint64_t> values;
 };
 struct tenon::cuda::CUgraphNode_st {
@@ -182,18 +183,19 @@ std::map<std::string, CUfunc_st> functions_of(const std::string& ptx) {
   return found;
 }
 
-FakeLaunch launch_of(const CUfunc_st& function, unsigned blocks, unsigned threads, void** parameters) {
-  FakeLaunch launch{&function, blocks, threads, std::vector<std::uint64_t>(function.parameters.size())};
+FakeLaunch launch_of(const CUfunc_st& function, unsigned blocks, unsigned threads, unsigned shared_bytes, void** parameters) {
+  FakeLaunch launch{&function, blocks, threads, shared_bytes, std::vector<std::uint64_t>(function.parameters.size())};
   for (std::size_t i = 0; i < launch.values.size(); ++i) std::memcpy(&launch.values[i], parameters[i], sizeof launch.values[i]);
   return launch;
 }
 
-FakeLaunch launch_of(const CUkernelNode& node) { return launch_of(*node.function, node.blocks[0] * node.blocks[1] * node.blocks[2], node.threads[0], node.parameters); }
+FakeLaunch launch_of(const CUkernelNode& node) { return launch_of(*node.function, node.blocks[0] * node.blocks[1] * node.blocks[2], node.threads[0], node.shared_bytes, node.parameters); }
 
 /// With the lock.
 CUresult launch(const FakeLaunch& launch) {
   if (current_contexts.empty()) return wrong("a launch without a context");
   if (launch.blocks == 0 || launch.threads == 0 || launch.threads > 1024) return wrong("a launch of " + std::to_string(launch.blocks) + " blocks of " + std::to_string(launch.threads) + " threads");
+  if (launch.shared_bytes > launch.function->most_shared_bytes) return wrong("a launch gives a block " + std::to_string(launch.shared_bytes) + " bytes of shared memory that its kernel was not set for");
   for (std::size_t i = 0; i < launch.values.size(); ++i) {
     const FakeParameter& p = launch.function->parameters[i];
     if (p.kind == FakeParameter::Kind::value || p.bytes == 0) continue;
@@ -327,10 +329,16 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   if (found == module->functions.end()) return kNotFound;
   return *function = &found->second, kSuccess;
 }
-CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned, CUstream, void** parameters, void**) {
+CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value) {
+  FAIL_ON_TURN;
+  constexpr int kMostOfACard = 99 * 1024;  // of those from sm_80 on, the least that one has for a block
+  if (attribute != kMostSharedBytes || value > kMostOfACard) return wrong("an attribute of a function is set to " + std::to_string(value));
+  return function->most_shared_bytes = static_cast<unsigned>(value), kSuccess;
+}
+CUresult cuLaunchKernel(CUfunction function, unsigned x, unsigned y, unsigned z, unsigned threads, unsigned, unsigned, unsigned shared_bytes, CUstream, void** parameters, void**) {
   const std::lock_guard lock(state().mutex);
   FAIL_ON_TURN_TO_ACT;
-  return launch(launch_of(*function, x * y * z, threads, parameters));
+  return launch(launch_of(*function, x * y * z, threads, shared_bytes, parameters));
 }
 
 CUresult cuStreamIsCapturing(CUstream, int* capturing) { FAIL_ON_TURN; return *capturing = state().capturing ? 1 : 0, kSuccess; }

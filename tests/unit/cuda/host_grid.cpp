@@ -3,12 +3,14 @@
 #include <array>
 #include <atomic>
 #include <barrier>
+#include <bit>
+#include <cstring>
 #include <thread>
 
 #include "compile/jit.h"
 #include "compile/machine.h"
 #include "core/base/error.h"
-#include "lower/block_emitter.h"
+#include "products/product_emitter.h"
 #include "isa/x86_isa.h"
 
 namespace tenon::ptx_test {
@@ -20,9 +22,13 @@ using llvm::Value;
 /// What the threads of a block have in common.
 struct HostBlock {
   std::array<std::uint32_t, cuda::kBlock> words{};
+  std::array<const char*, cuda::kBlock> addresses{};
+  std::array<std::array<std::uint32_t, 6>, cuda::kBlock> fragments{};
+  alignas(16) std::array<char, 99 * 1024> large{};
   std::array<std::uint64_t, cuda::kSharedBytes / sizeof(std::uint64_t)> shared{};
   std::barrier<> all{cuda::kBlock};
   std::atomic<bool> failed{false};
+  std::atomic<std::uint32_t> votes{0};
   std::vector<std::unique_ptr<std::barrier<>>> warps;
 
   HostBlock() {
@@ -38,6 +44,11 @@ struct HostThread {
   void* shared;
   void (*fail)(HostThread*, std::uint32_t fails);
   HostBlock* around;
+  void* large;
+  void (*copy)(void* to, const void* from, std::uint32_t bytes, std::uint32_t inside);
+  void (*load_matrices)(HostThread*, const void* address, std::uint32_t transposed, std::uint32_t* words);
+  void (*multiply)(HostThread*, std::uint32_t dtype, const std::uint32_t* fragments, float* sums);
+  std::uint32_t (*any)(HostThread*, std::uint32_t holds);
 };
 
 std::uint32_t word_from(HostThread* self, std::uint32_t bits, std::uint32_t other) {
@@ -49,6 +60,59 @@ std::uint32_t word_from(HostThread* self, std::uint32_t bits, std::uint32_t othe
   const std::uint32_t found = other < cuda::kWarp ? block.words[first + other] : bits;
   warp.arrive_and_wait();
   return found;
+}
+
+void copy_bytes(void* to, const void* from, std::uint32_t bytes, std::uint32_t inside) {
+  inside ? std::memcpy(to, from, bytes) : std::memset(to, 0, bytes);
+}
+
+void load_four_matrices(HostThread* self, const void* address, std::uint32_t transposed, std::uint32_t* words) {
+  HostBlock& block = *self->around;
+  std::barrier<>& warp = *block.warps[self->thread / cuda::kWarp];
+  const std::uint32_t lane = self->thread % cuda::kWarp, first = self->thread - lane, row = lane / 4, word = lane % 4;
+  block.addresses[self->thread] = static_cast<const char*>(address);
+  warp.arrive_and_wait();
+  for (std::uint32_t matrix = 0; matrix < 4; ++matrix) {
+    const auto* rows = &block.addresses[first + 8 * matrix];
+    auto* to = reinterpret_cast<char*>(&words[matrix]);
+    if (!transposed) std::memcpy(to, rows[row] + 4 * word, 4);
+    else for (std::uint32_t i = 0; i < 2; ++i) std::memcpy(to + 2 * i, rows[2 * word + i] + 2 * row, 2);
+  }
+  warp.arrive_and_wait();
+}
+
+/// Number `i` of a word of so many bytes each, as tensor cores take it: of float32 what tf32 has of it.
+float number_in(std::uint32_t word, DType dtype, std::uint32_t i) {
+  if (dtype == DType::f32) return std::bit_cast<float>(word & 0xffffe000u);
+  const auto bits = static_cast<std::uint16_t>(word >> (16 * i));
+  return dtype == DType::bf16 ? std::bit_cast<float>(std::uint32_t{bits} << 16) : static_cast<float>(std::bit_cast<_Float16>(bits));
+}
+
+/// 16 x 8 sums of a warp, over 32 bytes: fragments as PTX has them for m16n8k8 and m16n8k16.
+void multiply_fragments(HostThread* self, std::uint32_t type, const std::uint32_t* mine, float* sums) {
+  HostBlock& block = *self->around;
+  const auto dtype = static_cast<DType>(type);
+  std::barrier<>& warp = *block.warps[self->thread / cuda::kWarp];
+  const std::uint32_t lane = self->thread % cuda::kWarp, first = self->thread - lane, in_word = 4 / static_cast<std::uint32_t>(size_of(dtype)), in_matrix = 4 * in_word;
+  std::memcpy(block.fragments[self->thread].data(), mine, sizeof block.fragments[0]);
+  warp.arrive_and_wait();
+  for (std::uint32_t i = 0; i < 4; ++i)
+    for (std::uint32_t k = 0; k < 2 * in_matrix; ++k) {
+      const std::uint32_t row = lane / 4, column = lane % 4 * 2 + i % 2, word = k % in_matrix / in_word;
+      const std::uint32_t a = block.fragments[first + row * 4 + word][i / 2 + 2 * (k / in_matrix)], b = block.fragments[first + column * 4 + word][4 + k / in_matrix];
+      sums[i] += number_in(a, dtype, k % in_word) * number_in(b, dtype, k % in_word);
+    }
+  warp.arrive_and_wait();
+}
+
+/// Votes are counted from one call to the next.
+std::uint32_t any_vote(HostThread* self, std::uint32_t holds) {
+  HostBlock& block = *self->around;
+  const std::uint32_t before = block.votes;
+  block.all.arrive_and_wait();
+  block.votes += holds;
+  block.all.arrive_and_wait();
+  return block.votes != before ? 1 : 0;
 }
 
 void note_failure(HostThread* self, std::uint32_t fails) {
@@ -95,16 +159,68 @@ class HostGrid final : public cuda::PtxIsa {
     b.ir.CreateCall(type, field(b, 5, b.ir.getPtrTy()), {self(b), b.ir.CreateZExt(condition, word)});
   }
   Value* shared_memory(LaneBuilder& b, std::size_t words) const override {
-    TENON_CHECK(words <= HostBlock().shared.size(), "a block shares too much");
+    TENON_CHECK(words <= std::tuple_size_v<decltype(HostBlock::shared)>, "a block shares too much");
     return field(b, 4, b.ir.getPtrTy());
+  }
+
+  Value* large_shared_memory(LaneBuilder& b, std::size_t bytes) const override {
+    TENON_CHECK(bytes <= std::tuple_size_v<decltype(HostBlock::large)>, "a block shares too much");
+    return field(b, 7, b.ir.getPtrTy());
+  }
+  void copy_to_shared(LaneBuilder& b, Value* to, Value* from, unsigned bytes, Value* inside) const override {
+    Value* holds = inside ? b.ir.CreateZExt(inside, b.ir.getInt32Ty()) : b.ir.getInt32(1);
+    call(b, 8, {to, from, b.ir.getInt32(bytes), holds});
+  }
+  void commit_copies(LaneBuilder&) const override {}
+  void wait_for_copies(LaneBuilder&, unsigned) const override {}
+  std::vector<Value*> load_matrices(LaneBuilder& b, Value* address, bool transposed) const override {
+    Value* words = scratch(b, b.ir.getInt32Ty(), 4);
+    call(b, 9, {self(b), address, b.ir.getInt32(transposed), words});
+    return elements(b, b.ir.getInt32Ty(), words, 4);
+  }
+  std::vector<Value*> multiply(LaneBuilder& b, DType dtype, std::span<Value* const> left, std::span<Value* const> right, std::span<Value* const> sums) const override {
+    Value *fragments = scratch(b, b.ir.getInt32Ty(), 6), *made = scratch(b, b.ir.getFloatTy(), 4);
+    const auto put = [&](std::span<Value* const> values, Value* to, unsigned first) {
+      for (unsigned i = 0; i < values.size(); ++i) b.ir.CreateStore(values[i], b.ir.CreateConstGEP1_64(values[i]->getType(), to, first + i));
+    };
+    put(left, fragments, 0), put(right, fragments, 4), put(sums, made, 0);
+    call(b, 10, {self(b), b.ir.getInt32(static_cast<std::uint32_t>(dtype)), fragments, made});
+    return elements(b, b.ir.getFloatTy(), made, 4);
+  }
+  Value* any_of_block(LaneBuilder& b, Value* condition) const override {
+    auto* word = b.ir.getInt32Ty();
+    auto* type = llvm::FunctionType::get(word, {b.ir.getPtrTy(), word}, false);
+    return b.ir.CreateICmpNE(b.ir.CreateCall(type, field(b, 11, b.ir.getPtrTy()), {self(b), b.ir.CreateZExt(condition, word)}), b.ir.getInt32(0));
+  }
+  Value* rounded_to_tf32(LaneBuilder& b, Value* element) const override {
+    Value *bits = b.ir.CreateBitCast(element, b.ir.getInt32Ty()), *magnitude = b.ir.CreateAnd(bits, 0x7fffffff);
+    Value* rounded = b.ir.CreateAnd(b.ir.CreateAdd(bits, b.ir.getInt32(0x1000)), 0xffffe000);
+    Value* infinite = b.ir.CreateICmpEQ(magnitude, b.ir.getInt32(0x7f800000));
+    return b.ir.CreateSelect(b.ir.CreateFCmpUNO(element, element), b.ir.getInt32(0x7fffffff), b.ir.CreateSelect(infinite, bits, rounded));
   }
 
  private:
   static Value* self(LaneBuilder& b) { return b.ir.GetInsertBlock()->getParent()->getArg(2); }
   static Value* field(LaneBuilder& b, unsigned number, llvm::Type* type) {
     auto* pointer = b.ir.getPtrTy();
-    auto* record = llvm::StructType::get(b.ir.getInt32Ty(), b.ir.getInt32Ty(), pointer, pointer, pointer, pointer, pointer);
+    std::vector<llvm::Type*> fields{b.ir.getInt32Ty(), b.ir.getInt32Ty()};
+    fields.resize(12, pointer);
+    auto* record = llvm::StructType::get(b.ir.getContext(), fields);
     return b.ir.CreateLoad(type, b.ir.CreateStructGEP(record, self(b), number));
+  }
+  static void call(LaneBuilder& b, unsigned function, std::initializer_list<Value*> arguments) {
+    std::vector<llvm::Type*> types;
+    for (Value* v : arguments) types.push_back(v->getType());
+    b.ir.CreateCall(llvm::FunctionType::get(b.ir.getVoidTy(), types, false), field(b, function, b.ir.getPtrTy()), std::vector<Value*>(arguments));
+  }
+  static Value* scratch(LaneBuilder& b, llvm::Type* type, unsigned count) {
+    llvm::BasicBlock& entry = b.ir.GetInsertBlock()->getParent()->getEntryBlock();
+    return llvm::IRBuilder<>(&entry, entry.begin()).CreateAlloca(llvm::ArrayType::get(type, count));
+  }
+  static std::vector<Value*> elements(LaneBuilder& b, llvm::Type* type, Value* from, unsigned count) {
+    std::vector<Value*> all;
+    for (unsigned i = 0; i < count; ++i) all.push_back(b.ir.CreateLoad(type, b.ir.CreateConstGEP1_64(type, from, i)));
+    return all;
   }
   static Value* from(LaneBuilder& b, Value* bits, Value* other) {
     auto* word = b.ir.getInt32Ty();
@@ -118,9 +234,10 @@ class HostGrid final : public cuda::PtxIsa {
 using HostKernel = void (*)(void* const* buffers, const std::int64_t* symbols, HostThread* thread);
 
 void run_block(HostKernel kernel, void* const* buffers, const std::int64_t* symbols, std::uint32_t number, bool talks) {
-  HostBlock block;
+  const auto memory = std::make_unique<HostBlock>();
+  HostBlock& block = *memory;
   const auto run = [&](std::uint32_t thread) {
-    HostThread self{number, thread, word_from, meet_all, block.shared.data(), note_failure, &block};
+    HostThread self{number, thread, word_from, meet_all, block.shared.data(), note_failure, &block, block.large.data(), copy_bytes, load_four_matrices, multiply_fragments, any_vote};
     kernel(buffers, symbols, &self);
   };
   std::vector<std::thread> threads;
@@ -184,7 +301,7 @@ std::vector<ops::HostTensor> run_on_host(const ScheduledGraph& scheduled, std::s
   const HostGrid isa(jit().target());
   for (const ScheduledKernel& kernel : scheduled.kernels) {
     const auto object = jit().compile(llvm_backend::Tier::standard, [&](llvm::Module& module) {
-      cuda::emit_block_kernel(module, kernel.step.kernel, kernel.schedule, isa, "kernel");
+      cuda::emit_kernel(module, kernel.step.kernel, kernel.schedule, isa, "kernel");
     });
     const auto code = llvm_backend::link(object, {"kernel"});
     std::vector<std::int64_t> symbols;

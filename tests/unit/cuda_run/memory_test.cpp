@@ -85,7 +85,7 @@ class WithProducts {
  private:
   TestBackend products_{"products", {.devices = {{kDLCUDA, -1}, {kDLCPU, 0}}}};
   TestBackend rest_{"rest"};  // nobody takes a node apart that another one but the last claims
-  TestSession session_{{&products_, &rest_}};
+  TestSession session_{{&products_, &rest_}, {"cuda.tensor_cores=false"}};
 };
 
 std::string graph_of(const std::string& parameters, const std::string& nodes) {

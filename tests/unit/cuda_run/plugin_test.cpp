@@ -133,16 +133,37 @@ TEST_CASE("code and memory are given back") {
   CHECK(fake_cuda_blocks() == blocks);
 }
 
-TEST_CASE("products of real size are refused for what they cost, and run as loops where nobody else takes them") {
+namespace {
+
+/// relu(x @ y) of square matrices.
+std::string product_of(int side, const std::string& dtype) {
+  std::string text = "graph @g (%x: MATRIX, %y: MATRIX) {\n %z: MATRIX = matmul(%x, %y)\n %r: MATRIX = relu(%z)\n return %r\n}\n";
+  const std::string type = dtype + "[" + std::to_string(side) + ", " + std::to_string(side) + "] on device2:0", word = "MATRIX";
+  for (std::size_t at = 0; (at = text.find(word, at)) != text.npos;) text.replace(at, word.size(), type);
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("a product with what follows it is one launch, whose blocks share more memory than any kernel may without being set for it") {
   CudaSession session;
-  const auto product = [](int side) {
-    const std::string n = std::to_string(side);
-    return "graph @g (%x: f32[" + n + ", " + n + "] on device2:0, %y: f32[" + n + ", " + n + "] on device2:0) {\n %z: f32[" + n + ", " + n +
-           "] on device2:0 = matmul(%x, %y)\n %r: f32[" + n + ", " + n + "] on device2:0 = relu(%z)\n return %r\n}\n";
-  };
-  CHECK(CudaSession::backends(session.compile(product(16))) == std::vector<std::string>{"cuda"});
+  for (const char* dtype : {"f32", "f16", "bf16"}) {
+    const TestProgram program = session.compile(product_of(256, dtype));
+    CHECK(CudaSession::backends(program) == std::vector<std::string>{"cuda"});
+    const Block x(session, 256 * 256 * 4 + 4), y(session, 256 * 256 * 4), r(session, 256 * 256 * 4);
+    const std::size_t before = fake_cuda_launches();
+    REQUIRE(run(program, {x.at(), y.at()}, {r.at()}) == TENON_OK);
+    REQUIRE(run(program, {x.at(4), y.at()}, {r.at()}) == TENON_OK);  // a view that starts anywhere
+    CHECK(fake_cuda_launches() == before + 2);
+  }
   CHECK(session.events("fallback").empty());
-  CHECK(CudaSession::backends(session.compile(product(512))) == std::vector<std::string>{"cuda", "cuda"});
+}
+
+TEST_CASE("products that tensor cores have no part in are refused for what they cost, and run as loops where nobody else takes them") {
+  CudaSession session;
+  CHECK(CudaSession::backends(session.compile(product_of(16, "f64"))) == std::vector<std::string>{"cuda"});
+  CHECK(session.events("fallback").empty());
+  CHECK(CudaSession::backends(session.compile(product_of(512, "f64"))) == std::vector<std::string>{"cuda", "cuda"});
   REQUIRE(session.events("fallback").size() == 1);
   CHECK_THAT(session.events("fallback")[0], Catch::Contains("1 node of matmul run on 'cuda': cuda: cost, "));
 }

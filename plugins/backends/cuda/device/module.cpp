@@ -31,10 +31,11 @@ Module::~Module() {
   }
 }
 
-CUfunction Module::function(const std::string& name) const {
+CUfunction Module::function(const std::string& name, unsigned shared_bytes) const {
   const InContext context(ordinal_);
   CUfunction found = nullptr;
   Driver::get().module_function(&found, module_, name.c_str());
+  if (shared_bytes > kSharedWithoutAsking) Driver::get().function_set(found, kMostSharedBytes, static_cast<int>(shared_bytes));
   return found;
 }
 

@@ -15,7 +15,8 @@ class Module {
   ~Module();
   Module(const Module&) = delete;
 
-  CUfunction function(const std::string& name) const;
+  /// For launches that give each block so many bytes of shared memory.
+  CUfunction function(const std::string& name, unsigned shared_bytes = 0) const;
 
  private:
   int ordinal_;

@@ -45,6 +45,9 @@ inline constexpr int kMajor = 75, kMinor = 76, kHasMemoryPools = 115;
 inline constexpr int kReleaseThreshold = 4;
 /// CUjit_option: where the compiler's words go, and how many bytes there are for them.
 inline constexpr int kErrorLog = 5, kErrorLogBytes = 6;
+/// CUfunction_attribute: shared memory that launches may give a block. So much they may without it.
+inline constexpr int kMostSharedBytes = 8;
+inline constexpr unsigned kSharedWithoutAsking = 48 * 1024;
 inline constexpr unsigned kWithoutTiming = 2;       // CU_EVENT_DISABLE_TIMING
 inline constexpr unsigned kBesideDefaultStream = 1; // CU_STREAM_NON_BLOCKING
 
@@ -86,6 +89,7 @@ inline constexpr unsigned kBesideDefaultStream = 1; // CU_STREAM_NON_BLOCKING
   F(module_load, cuModuleLoadDataEx, CUmodule*, const void*, unsigned, int*, void**)                                                \
   F(module_unload, cuModuleUnload, CUmodule)                                                                                        \
   F(module_function, cuModuleGetFunction, CUfunction*, CUmodule, const char*)                                                       \
+  F(function_set, cuFuncSetAttribute, CUfunction, int, int)                                                                         \
   F(stream_capturing, cuStreamIsCapturing, CUstream, int*)                                                                          \
   F(context_current, cuCtxGetCurrent, CUcontext*)                                                                                   \
   F(graph_create, cuGraphCreate, CUgraph*, unsigned)                                                                                \

@@ -9,21 +9,32 @@
 
 namespace tenon::cuda {
 
-/// Adds the kernel `name` to the module.
+/// Adds the kernel `name`, which is no product, to the module.
 void emit_block_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Schedule& schedule, const PtxIsa& isa, const std::string& name);
 
-class BlockEmitter final : private codegen::NestEmitter {
+class BlockEmitter : protected codegen::NestEmitter {
  public:
   BlockEmitter(llvm::Module& module, const codegen::Kernel& kernel, const Schedule& schedule, const PtxIsa& isa)
       : NestEmitter(module, kernel, isa), schedule_(schedule), isa_(isa) {}
 
   void emit(const std::string& name);
 
- private:
+ protected:
   using Dim = codegen::Dim;
   using Lanes = codegen::Lanes;
   using Body = std::function<void()>;
 
+  /// Runs the body in a scope of its own.
+  void within(const Body& body);
+  /// Runs the body where the condition holds, in a scope of its own.
+  void where(llvm::Value* condition, const Body& body);
+  void on_lanes(unsigned lanes);
+  void store_all(const codegen::Stage& stage);
+
+  const Schedule& schedule_;
+  const PtxIsa& isa_;
+
+ private:
   // ---- loops of a thread (block_emitter.cpp)
   void begin(const std::string& name);
   void points(llvm::Value* unit);
@@ -33,12 +44,6 @@ class BlockEmitter final : private codegen::NestEmitter {
   llvm::Value* find_vector(llvm::Value* unit);
   void stages();
   void row_stage(const codegen::Stage& stage);
-  /// Runs the body in a scope of its own.
-  void within(const Body& body);
-  /// Runs the body where the condition holds, in a scope of its own.
-  void where(llvm::Value* condition, const Body& body);
-  void on_lanes(unsigned lanes);
-  void store_all(const codegen::Stage& stage);
   void map(const codegen::Stage& stage);
   /// The last inner loop, shared by the team: from `low` to `high` in vectors of so many lanes.
   Carried shared_loop(llvm::Value* low, llvm::Value* high, unsigned lanes, Carried carried, const CarriedBody& body);
@@ -85,8 +90,6 @@ class BlockEmitter final : private codegen::NestEmitter {
   /// The address of the element of one lane.
   llvm::Value* address_of_lane(std::uint64_t buffer, const Dim& place, std::uint64_t lane);
 
-  const Schedule& schedule_;
-  const PtxIsa& isa_;
   llvm::Value* thread_ = nullptr;  // in its team, i64
   llvm::Value* inside_ = nullptr;  // i1: the team has a unit of its own; null: all have. One that has none stays for the sake of the others
   struct InTile {

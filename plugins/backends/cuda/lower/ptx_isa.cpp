@@ -13,11 +13,14 @@ using llvm::Value;
 namespace {
 
 constexpr unsigned kShared = 3;  // an address space
+/// Of products, where there are so many: on one multiprocessor, of which one computes while the other waits.
+constexpr std::uint32_t kBlocksAtOnce = 2;
+constexpr std::int64_t kManyBlocks = 200;
 constexpr std::int32_t kAllThreads = -1, kWholeWarp = 31;
 
 }  // namespace
 
-PtxIsa PtxIsa::of(const std::string& architecture) { return PtxIsa(std::stoi(architecture.substr(architecture.find('_') + 1)) >= 90); }
+int PtxIsa::number_of(const std::string& architecture) { return std::stoi(architecture.substr(architecture.find('_') + 1)); }
 
 /// What comes behind may start when this ends, before its memory is written back: earlier starts only take room from it.
 void PtxIsa::begin(LaneBuilder& b) const {
@@ -45,7 +48,9 @@ llvm::Function* PtxIsa::make_kernel(LaneBuilder& b, const codegen::Kernel& kerne
     return llvm::MDNode::get(context, {llvm::ConstantAsMetadata::get(function), llvm::MDString::get(context, what), llvm::ConstantAsMetadata::get(b.ir.getInt32(number))});
   };
   llvm::NamedMDNode* notes = b.module().getOrInsertNamedMetadata("nvvm.annotations");
-  for (llvm::Metadata* said : {note("kernel", 1), note("maxntidx", kBlock)}) notes->addOperand(llvm::cast<llvm::MDNode>(said));
+  std::vector<llvm::Metadata*> all{note("kernel", 1), note("maxntidx", kBlock)};
+  if (schedule.product && schedule.product->row_tiles() * schedule.product->column_tiles() * schedule.product->batches() >= kManyBlocks) all.push_back(note("minctasm", kBlocksAtOnce));
+  for (llvm::Metadata* said : all) notes->addOperand(llvm::cast<llvm::MDNode>(said));
   return function;
 }
 

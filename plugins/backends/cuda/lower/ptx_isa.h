@@ -1,7 +1,9 @@
 // NVIDIA's GPUs from sm_75 on: arithmetic, and how a thread knows itself and talks to the others of its block.
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "scalars/lane_builder.h"
 #include "schedule/schedule.h"
@@ -14,7 +16,9 @@ class PtxIsa : public codegen::Isa {
  public:
   /// `waits`: kernels wait for what is before them, which may not have ended when they start (from sm_90 on).
   explicit PtxIsa(bool waits = false) : waits_(waits) {}
-  static PtxIsa of(const std::string& architecture);
+  static PtxIsa of(const std::string& architecture) { return PtxIsa(number_of(architecture) >= 90); }
+  /// 90 of "sm_90a".
+  static int number_of(const std::string& architecture);
   bool waits() const { return waits_; }
 
   bool has_fma() const override { return true; }
@@ -46,6 +50,24 @@ class PtxIsa : public codegen::Isa {
   virtual void fail_where(codegen::LaneBuilder& b, llvm::Value* condition) const;
   /// Memory that the threads of a block share, of at least so many i64.
   virtual llvm::Value* shared_memory(codegen::LaneBuilder& b, std::size_t words) const;
+
+  // ---- products of matrices, from sm_80 on (tensor_core_isa.cpp)
+  /// Memory that the threads of a block share, of so many bytes, which the launch gives.
+  virtual llvm::Value* large_shared_memory(codegen::LaneBuilder& b, std::size_t bytes) const;
+  /// Copies 4, 8 or 16 bytes to shared memory; zeros where `inside`, an i1 or null, does not hold. Copies go on until they are waited for.
+  virtual void copy_to_shared(codegen::LaneBuilder& b, llvm::Value* to, llvm::Value* from, unsigned bytes, llvm::Value* inside) const;
+  /// Makes those since the last time one group; and waits until no more than so many groups go on.
+  virtual void commit_copies(codegen::LaneBuilder& b) const;
+  virtual void wait_for_copies(codegen::LaneBuilder& b, unsigned groups) const;
+  /// Four matrices of eight rows of 16 bytes. Thread 8 * i + r gives where row r of matrix i lies; thread 4 * r + w gets of each the word w of row r;
+  /// of transposed ones, which have numbers of 16 bits, numbers 2 * w and 2 * w + 1 of column r.
+  virtual std::vector<llvm::Value*> load_matrices(codegen::LaneBuilder& b, llvm::Value* address, bool transposed) const;
+  /// sums + a * b of 16 x 8 sums over 32 bytes of each: words in, floats out, as the threads of a warp share them.
+  virtual std::vector<llvm::Value*> multiply(codegen::LaneBuilder& b, DType dtype, std::span<llvm::Value* const> left, std::span<llvm::Value* const> right, std::span<llvm::Value* const> sums) const;
+  /// Waits for all threads of the block, as `meet`: whether the i1 holds for one of them.
+  virtual llvm::Value* any_of_block(codegen::LaneBuilder& b, llvm::Value* condition) const;
+  /// A float32 as the nearest of tf32, as bits.
+  virtual llvm::Value* rounded_to_tf32(codegen::LaneBuilder& b, llvm::Value* element) const;
 
  private:
   bool waits_;

@@ -49,7 +49,7 @@ std::unique_ptr<Module> compiled(const HostServices& host, int ordinal, const Sc
 
 CardCode::CardCode(const HostServices& host, int ordinal, const ScheduledPlan& plan)
     : module_(compiled(host, ordinal, plan, Cards::get().at(ordinal).architecture)), schedules_(plan.schedules), kernels_wait_(cuda::kernels_wait(Cards::get().at(ordinal).architecture)) {
-  for (std::size_t i = 0; i < schedules_.size(); ++i) functions_.push_back(module_->function(fmt::format("kernel{}", i)));
+  for (std::size_t i = 0; i < schedules_.size(); ++i) functions_.push_back(module_->function(fmt::format("kernel{}", i), schedules_[i].launch_bytes()));
 }
 
 std::unique_ptr<CardCode::Prepared> CardCode::take() {

@@ -24,10 +24,12 @@ int ordinal_of(const ir::Graph& graph) {
   TENON_CHECK(false, "a group computes nothing on a card");
 }
 
-ScheduledPlan plan_of(const ir::Graph& graph, bool fuse) {
-  if (fuse)
-    if (auto plan = scheduled_plan(graph, true)) return *std::move(plan);
-  return scheduled_plan(graph, false).value();
+ScheduledPlan plan_of(const ir::Graph& graph, const CardProgram::Options& options, int ordinal) {
+  PlanChoices choices{options.fuse, options.tensor_cores && has_tensor_cores(Cards::get().at(ordinal).architecture), options.tf32};
+  if (options.fuse)
+    if (auto plan = scheduled_plan(graph, choices)) return *std::move(plan);
+  choices.fuse = false;
+  return scheduled_plan(graph, choices).value();
 }
 
 ir::Graph prepared(ir::Graph graph) {
@@ -63,7 +65,7 @@ struct CardProgram::Call {
 };
 
 CardProgram::CardProgram(HostServices host, ir::Graph graph, const Options& options)
-    : host_(host), graph_(prepared(std::move(graph))), ordinal_(ordinal_of(graph_)), graphs_(options.graphs), plan_(plan_of(graph_, options.fuse)), placement_(graph_, plan_.plan) {
+    : host_(host), graph_(prepared(std::move(graph))), ordinal_(ordinal_of(graph_)), graphs_(options.graphs), plan_(plan_of(graph_, options, ordinal_)), placement_(graph_, plan_.plan) {
   for (const ValueId input : graph_.inputs()) number_bytes_.push_back(graph_.type(input).is_host_scalar() ? static_cast<std::uint8_t>(size_of(graph_.type(input).dtype)) : 0);
   find_runs();
   find_order();
@@ -192,7 +194,7 @@ KernelLaunch CardProgram::launch(const Run& run, const CardCode& code, const Cal
   const Schedule& schedule = code.schedule(run.kernel);
   const std::int64_t blocks = std::max<std::int64_t>(schedule.blocks().evaluate(call.symbols), 0);
   if (blocks > std::numeric_limits<std::int32_t>::max()) throw Failure(TENON_UNSUPPORTED, fmt::format("a kernel of {} blocks is more than a grid has", blocks));
-  KernelLaunch made{code.function(run.kernel), static_cast<unsigned>(blocks), {}};
+  KernelLaunch made{code.function(run.kernel), static_cast<unsigned>(blocks), schedule.launch_bytes(), {}};
   made.values.reserve(run.parameters.size() + schedule.symbols.size());
   for (const Parameter& parameter : run.parameters) made.values.push_back(call.value(parameter));
   for (const ir::SymbolId symbol : schedule.symbols) made.values.push_back(static_cast<std::uint64_t>(call.symbols[symbol.value]));

@@ -11,7 +11,8 @@
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "graph/decomposition.h"
-#include "lower/block_emitter.h"
+#include "products/product_emitter.h"
+#include "products/product_steps.h"
 #include "schedule/gpu_machine.h"
 
 namespace tenon::cuda {
@@ -146,11 +147,13 @@ void prepare(ir::Graph& graph) {
   graph.set_outputs(std::move(outputs));
 }
 
-Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, bool fuse) {
+Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& choices) {
   codegen::PlanOptions options;
-  options.fuse = fuse;
-  options.matrix_kernels = false;
-  ScheduledPlan made{codegen::make_plan(graph, GpuMachine(), options), {}};
+  options.fuse = choices.fuse;
+  if (choices.has_tensor_cores) options.stored = written_for_products(graph);
+  const GpuMachine machine(choices.has_tensor_cores);
+  ScheduledPlan made{codegen::make_plan(graph, machine, options), {}};
+  make_kernels_of_products(made.plan, graph, machine, choices.rounds);
   for (const codegen::Step& step : made.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (!kernel) return error(Code::unsupported, "{} has no code for this target", name_of_step(step));
@@ -164,14 +167,17 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, bool fuse) {
   return made;
 }
 
-std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node) {
+std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node, bool has_tensor_cores) {
   ir::Graph alone = graph_of_one(graph, node);
   prepare(alone);
   if (const ir::Node* unknown = without_meaning(alone)) return codegen::Refusal{"op", fmt::format("{} has no loops", unknown->op.text())};
-  const auto plan = scheduled_plan(alone, false);
+  const auto plan = scheduled_plan(alone, {.fuse = false, .has_tensor_cores = has_tensor_cores});
   if (!plan) return codegen::Refusal{"op", plan.error().message};
-  for (std::size_t i = 0; i < plan->schedules.size(); ++i)
-    if (is_product(plan->step(i).kernel, plan->plan.algebra)) return codegen::Refusal{"cost", "its loops read what they read so often that a library's product is faster"};
+  for (std::size_t i = 0; i < plan->schedules.size(); ++i) {
+    const auto& product = plan->schedules[i].product;
+    if (product && is_faster_by_library(*product)) return codegen::Refusal{"cost", "a library's product is faster at its size, or as its operands lie"};
+    if (!product && is_product(plan->step(i).kernel, plan->plan.algebra)) return codegen::Refusal{"cost", "its loops read what they read so often that a library's product is faster"};
+  }
   return {};
 }
 
@@ -181,6 +187,7 @@ std::string text_of(const ScheduledPlan& plan) {
     const Schedule& s = plan.schedules[i];
     text += fmt::format("kernel{} lanes {} alignments {} numbers", i, s.lanes, fmt::join(s.alignments, " "));
     for (const bool number : s.numbers) text += number ? " 1" : " 0";
+    if (s.product) text += " " + s.product->text();
     text += "\n" + codegen::to_text(plan.step(i).kernel);
   }
   return text;
@@ -189,10 +196,12 @@ std::string text_of(const ScheduledPlan& plan) {
 std::string ptx_of(const ScheduledPlan& plan, const std::string& architecture) {
   const PtxIsa isa = PtxIsa::of(architecture);
   const std::string code = to_ptx(architecture, [&](llvm::Module& module) {
-    for (std::size_t i = 0; i < plan.schedules.size(); ++i) emit_block_kernel(module, plan.step(i).kernel, plan.schedules[i], isa, fmt::format("kernel{}", i));
+    for (std::size_t i = 0; i < plan.schedules.size(); ++i) emit_kernel(module, plan.step(i).kernel, plan.schedules[i], isa, fmt::format("kernel{}", i));
   });
   return memory_of(plan) + code;
 }
+
+bool has_tensor_cores(const std::string& architecture) { return PtxIsa::number_of(architecture) >= 80; }
 
 bool kernels_wait(const std::string& architecture) { return PtxIsa::of(architecture).waits(); }
 

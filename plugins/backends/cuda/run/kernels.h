@@ -24,12 +24,22 @@ struct ScheduledPlan {
 /// Takes composites apart, and makes every output the result of a node of its own.
 void prepare(ir::Graph& graph);
 
+/// What a plan is made for.
+struct PlanChoices {
+  bool fuse = true;
+  bool has_tensor_cores = false;
+  bool rounds = false;  // operands of products of float32 to tf32
+};
+
 /// Plans a graph that was prepared. Fails (unsupported) where a step has no code.
-Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, bool fuse);
+Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& choices);
+
+/// Whether kernels for the architecture multiply on tensor cores: from sm_80 on.
+bool has_tensor_cores(const std::string& architecture);
 
 /// Why the node is not taken by itself: it has no code (`op`), or loops are a slow way to it (`cost`). Nothing where it is taken: only such nodes
 /// go into a graph together.
-std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node);
+std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node, bool has_tensor_cores);
 
 /// All that the kernels' code depends on, beside the architecture.
 std::string text_of(const ScheduledPlan& plan);

@@ -13,6 +13,7 @@ class Arguments {
     node_.function = launch.function;
     node_.blocks[0] = launch.blocks;
     node_.threads[0] = kBlock;
+    node_.shared_bytes = launch.shared_bytes;
     node_.parameters = pointers_.data();
   }
   Arguments(const Arguments&) = delete;
@@ -29,7 +30,7 @@ class Arguments {
 
 void launch_kernel(const KernelLaunch& launch, CUstream stream) {
   Arguments arguments(launch);
-  Driver::get().launch(launch.function, launch.blocks, 1, 1, kBlock, 1, 1, 0, stream, arguments.pointers(), nullptr);
+  Driver::get().launch(launch.function, launch.blocks, 1, 1, kBlock, 1, 1, launch.shared_bytes, stream, arguments.pointers(), nullptr);
 }
 
 LaunchGraph::LaunchGraph(std::vector<KernelLaunch> launches, std::span<const std::vector<std::size_t>> after, bool kernels_wait) : launches_(std::move(launches)) {

@@ -9,10 +9,11 @@
 
 namespace tenon::cuda {
 
-/// One launch of a kernel: its function, its blocks, and the 8 bytes of each parameter.
+/// One launch of a kernel: its function, its blocks, the shared memory of each, and the 8 bytes of each parameter.
 struct KernelLaunch {
   CUfunction function = nullptr;
   unsigned blocks = 1;
+  unsigned shared_bytes = 0;
   std::vector<std::uint64_t> values;
 
   friend bool operator==(const KernelLaunch&, const KernelLaunch&) = default;

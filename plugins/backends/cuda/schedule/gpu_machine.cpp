@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 
 #include "loops/merging.h"
 #include "schedule/schedule.h"
@@ -16,10 +17,10 @@ constexpr codegen::Thresholds kThresholds = {
     .part_writes = 6,
     .rows_at_once = 32,
     .small_product = 16 * 1024,
-    .shortest_run = 16,
-    .rows_of_dots = 48,
+    .shortest_run = 2,
+    .rows_of_dots = 0,
     .rows_that_pay = 5,
-    .rows_with_prologue = 512,
+    .rows_with_prologue = std::numeric_limits<double>::infinity(),
     .dear_prologue = 12,
     .small_picture = 64,
     .depthwise_loss = 8,
@@ -32,13 +33,16 @@ constexpr double kCheaperThanLoad = 12, kKeptAlive = 24;
 /// Elements of a row that a block passes over again: from the second-level cache.
 constexpr double kRowNear = 16 * 1024;
 
+/// Multiplications of a product, its rows and columns, and what it sums, from which tensor cores are a gain.
+constexpr double kLargeProduct = 256 * 1024, kFewestRows = 8, kShortestSum = 64;
+
 /// Threads that a card runs at once, and results that one of them has in a column. Points from which a piece of a row, or of a column, is worth
 /// a result of its own; and how many pieces there are then.
 constexpr double kFilledCard = 256 * 1024, kLanes = 4, kShortestRow = 4096, kShortestColumn = 64, kFewestParts = 4, kMostParts = 1024;
 
 }  // namespace
 
-GpuMachine::GpuMachine() : Machine(kThresholds) {}
+GpuMachine::GpuMachine(bool has_tensor_cores) : Machine(kThresholds), has_tensor_cores_(has_tensor_cores) {}
 
 bool GpuMachine::worth_storing(double cost, std::size_t paths) const { return paths > 1 && cost * static_cast<double>(paths - 1) > kStoreAndReload; }
 
@@ -62,10 +66,13 @@ bool GpuMachine::row_stays_near(double, double elements) const { return elements
 /// In registers: of two rows at most.
 bool GpuMachine::worth_keeping_row(double, double bytes, double kept) const { return kept <= bytes; }
 
-/// Products have no kernels yet.
-bool GpuMachine::is_large_product(double, bool, double) const { return false; }
+bool GpuMachine::is_large_product(double multiplications, bool, double) const { return has_tensor_cores_ && multiplications >= kLargeProduct; }
 
-bool GpuMachine::worth_matrix_kernel(const codegen::ProductSize&) const { return false; }
+/// Few rows, or few columns, leave most of a block empty: their loops wait for memory alone. Very short sums of float32 err less by them.
+bool GpuMachine::worth_matrix_kernel(const codegen::ProductSize& product) const {
+  const bool is_short = product.depth < kShortestSum && !is_reduced_float(product.left);
+  return multiplies(product.left) && multiplies(product.right) && !is_short && std::min(product.rows, product.columns) >= kFewestRows;
+}
 
 bool GpuMachine::worth_following(const codegen::ProductSize&, std::size_t) const { return true; }
 

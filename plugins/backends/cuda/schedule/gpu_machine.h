@@ -2,12 +2,14 @@
 #pragma once
 
 #include "machine/machine.h"
+#include "schedule/product_tile.h"
 
 namespace tenon::cuda {
 
 class GpuMachine final : public codegen::Machine {
  public:
-  GpuMachine();
+  /// With `has_tensor_cores` products of a real size are kernels of their own.
+  explicit GpuMachine(bool has_tensor_cores);
 
   bool worth_storing(double cost, std::size_t paths) const override;
   double cost_of_load(double elements, double points, bool passing) const override;
@@ -26,13 +28,16 @@ class GpuMachine final : public codegen::Machine {
   bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const override;
   bool worth_transforming(DType dtype, double rows, double columns, double run) const override;
   bool fills_matrix_kernel(double columns, DType dtype) const override;
-  bool multiplies(DType) const override { return false; }
-  bool reads_runs_of(DType, const codegen::Dim&) const override { return false; }
-  bool reads_runs_of_columns(DType) const override { return false; }
+  bool multiplies(DType dtype) const override { return has_tensor_cores_ && is_multiplied(dtype); }
+  bool reads_runs_of(DType dtype, const codegen::Dim&) const override { return multiplies(dtype); }
+  bool reads_runs_of_columns(DType dtype) const override { return multiplies(dtype); }
   bool worth_leaving_unpacked(const codegen::ProductSize&) const override { return false; }
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
   void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;
   bool worth_joint_launch(double operations) const override;
+
+ private:
+  bool has_tensor_cores_;
 };
 
 }  // namespace tenon::cuda

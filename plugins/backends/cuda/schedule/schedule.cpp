@@ -208,6 +208,17 @@ void share_columns(Schedule& made, const Kernel& kernel, std::span<const std::in
   if (made.units.constant() * kLargeColumnTeam < kSomeThreads) made.lanes = 1, made.units = vectors_of(kernel, 1);
 }
 
+/// False where the kernel is not multiplied by tensor cores.
+bool share_product(Schedule& made, const Kernel& kernel, std::span<const std::int64_t> starts) {
+  made.product = product_tile(kernel, starts);
+  if (!made.product) return false;
+  made.kind = Schedule::Kind::products;
+  made.team = kBlock;
+  made.lanes = made.product->lanes;
+  made.units = Dim(made.product->row_tiles() * made.product->column_tiles() * made.product->batches());
+  return true;
+}
+
 std::size_t shared_by_tiles(const Kernel& kernel, std::span<const codegen::OpId> loads) {
   std::size_t bytes = 0;
   for (const codegen::OpId id : loads) bytes += kTileSide * kTileStride * size_of(kernel.buffers[kernel.operations[id].payload].dtype);
@@ -268,6 +279,7 @@ Result<Schedule> schedule(const Kernel& kernel, std::span<const std::int64_t> st
     const bool at_vector = starts.empty() || starts[i] * static_cast<std::int64_t>(size) % kVectorBytes == 0;
     made.alignments.push_back(at_vector ? kVectorBytes : static_cast<unsigned>(size));
   }
+  if (share_product(made, kernel, starts)) return made;
   if (!kernel.inner.empty()) runs_along_columns(kernel) || few_points(kernel) ? share_columns(made, kernel, starts) : share_rows(made, kernel, starts);
   else if (kernel.scatter || !share_tiles(made, kernel)) share_points(made, kernel, starts);
   return made;

@@ -1,0 +1,82 @@
+// What the instruction set has for products of matrices.
+#include <fmt/format.h>
+
+#include <llvm/IR/InlineAsm.h>
+#include <llvm/IR/IntrinsicsNVPTX.h>
+
+#include "lower/ptx_isa.h"
+
+namespace tenon::cuda {
+
+using codegen::LaneBuilder;
+using llvm::Value;
+
+namespace {
+
+constexpr unsigned kSharedSpace = 3;  // an address space
+
+Value* call(LaneBuilder& b, llvm::Type* result, std::span<Value* const> arguments, const std::string& code, const std::string& constraints, bool has_effects) {
+  std::vector<llvm::Type*> types;
+  for (Value* v : arguments) types.push_back(v->getType());
+  auto* type = llvm::FunctionType::get(result, types, false);
+  return b.ir.CreateCall(type, llvm::InlineAsm::get(type, code, constraints, has_effects), std::vector<Value*>(arguments.begin(), arguments.end()));
+}
+
+Value* address_in_shared(LaneBuilder& b, Value* pointer) { return b.ir.CreatePtrToInt(pointer, b.ir.getInt32Ty()); }
+
+std::vector<Value*> fields(LaneBuilder& b, Value* record, unsigned count) {
+  std::vector<Value*> all;
+  for (unsigned i = 0; i < count; ++i) all.push_back(b.ir.CreateExtractValue(record, i));
+  return all;
+}
+
+}  // namespace
+
+Value* PtxIsa::large_shared_memory(LaneBuilder& b, std::size_t) const {
+  const std::string name = b.ir.GetInsertBlock()->getParent()->getName().str() + "_block";
+  auto* type = llvm::ArrayType::get(b.ir.getInt8Ty(), 0);
+  auto* made = new llvm::GlobalVariable(b.module(), type, false, llvm::GlobalValue::ExternalLinkage, nullptr, name, nullptr, llvm::GlobalValue::NotThreadLocal, kSharedSpace);
+  made->setAlignment(llvm::Align(kVectorBytes));
+  return made;
+}
+
+void PtxIsa::copy_to_shared(LaneBuilder& b, Value* to, Value* from, unsigned bytes, Value* inside) const {
+  std::vector<Value*> arguments{address_in_shared(b, to), from};
+  std::string code = fmt::format("cp.async.{}.shared.global [$0], [$1], {}", bytes == 16 ? "cg" : "ca", bytes), constraints = "r,l";
+  if (inside) arguments.push_back(b.ir.CreateSelect(inside, b.ir.getInt32(bytes), b.ir.getInt32(0))), code += ", $2", constraints += ",r";
+  call(b, b.ir.getVoidTy(), arguments, code + ";", constraints + ",~{memory}", true);
+}
+
+void PtxIsa::commit_copies(LaneBuilder& b) const { call(b, b.ir.getVoidTy(), {}, "cp.async.commit_group;", "~{memory}", true); }
+
+void PtxIsa::wait_for_copies(LaneBuilder& b, unsigned groups) const { call(b, b.ir.getVoidTy(), {}, fmt::format("cp.async.wait_group {};", groups), "~{memory}", true); }
+
+std::vector<Value*> PtxIsa::load_matrices(LaneBuilder& b, Value* address, bool transposed) const {
+  auto* word = b.ir.getInt32Ty();
+  auto* four = llvm::StructType::get(word, word, word, word);
+  Value* at[] = {address_in_shared(b, address)};
+  const std::string code = fmt::format("ldmatrix.sync.aligned.m8n8.x4{}.shared.b16 {{$0, $1, $2, $3}}, [$4];", transposed ? ".trans" : "");
+  return fields(b, call(b, four, at, code, "=r,=r,=r,=r,r,~{memory}", true), 4);
+}
+
+std::vector<Value*> PtxIsa::multiply(LaneBuilder& b, DType dtype, std::span<Value* const> left, std::span<Value* const> right, std::span<Value* const> sums) const {
+  std::vector<Value*> arguments(left.begin(), left.end());
+  arguments.insert(arguments.end(), right.begin(), right.end());
+  arguments.insert(arguments.end(), sums.begin(), sums.end());
+  const std::string_view type = dtype == DType::f32 ? "tf32" : name_of(dtype);
+  const std::string code = fmt::format("mma.sync.aligned.m16n8k{}.row.col.f32.{}.{}.f32 {{$0, $1, $2, $3}}, {{$4, $5, $6, $7}}, {{$8, $9}}, {{$10, $11, $12, $13}};", 32 / size_of(dtype), type, type);
+  auto* number = b.ir.getFloatTy();
+  return fields(b, call(b, llvm::StructType::get(number, number, number, number), arguments, code, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", false), 4);
+}
+
+Value* PtxIsa::any_of_block(LaneBuilder& b, Value* condition) const {
+  Value* any = b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_barrier0_or, {}, {b.ir.CreateZExt(condition, b.ir.getInt32Ty())});
+  return b.ir.CreateICmpNE(any, b.ir.getInt32(0));
+}
+
+Value* PtxIsa::rounded_to_tf32(LaneBuilder& b, Value* element) const {
+  Value* arguments[] = {element};
+  return call(b, b.ir.getInt32Ty(), arguments, "cvt.rna.tf32.f32 $0, $1;", "=r,f", false);
+}
+
+}  // namespace tenon::cuda

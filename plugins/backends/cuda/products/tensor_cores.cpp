@@ -1,0 +1,161 @@
+// Fragments of a block's operands, and their products.
+//
+// A product of float32 is that of three of tf32: each element is split in what tf32 holds and what that leaves, and the product of the two remainders is
+// below what float32 holds. The sums of a step are added to those before it by an addition that rounds: tensor cores cut what they add off.
+#include "products/product_emitter.h"
+
+#include <algorithm>
+#include <span>
+
+namespace tenon::cuda {
+
+using llvm::Value;
+
+namespace {
+
+/// The sum that tensor cores take at once, in bytes, and half of it: what a matrix of eight rows has of it.
+constexpr unsigned kPartBytes = 32, kMatrixBytes = 16;
+/// A sum so short is rounded after each part: a library's sums of float32 err as little.
+constexpr std::int64_t kShortSum = 640;
+
+}  // namespace
+
+/// The sums with those of a step.
+ProductEmitter::Carried ProductEmitter::multiplied(Value* stage, Carried sums) {
+  const bool exact = product_.is_exact(), is_short = product_.depth <= kShortSum;
+  const unsigned parts = product_.block_bytes / kPartBytes;
+  Carried part = sums;
+  for (unsigned i = 0; i < parts; ++i) {
+    if (exact && (i == 0 || is_short)) std::ranges::fill(part, llvm::ConstantFP::get(ir_.getFloatTy(), 0));
+    const Fragments a = fragments(sides_[0], stage, i, tiles_down(), warp_row_), b = fragments(sides_[1], stage, i, tiles_across(), warp_column_);
+    multiply(a, b, part);
+    if (exact && (i + 1 == parts || is_short))
+      for (std::size_t k = 0; k < sums.size(); ++k) sums[k] = ir_.CreateFAdd(sums[k], part[k]);
+  }
+  return exact ? sums : part;
+}
+
+void ProductEmitter::multiply(const Fragments& a, const Fragments& b, Carried& sums) {
+  if (!a.small.empty()) multiply_tiles(a.small, b.large, sums), multiply_tiles(a.large, b.small, sums);
+  multiply_tiles(a.large, b.large, sums);
+}
+
+void ProductEmitter::multiply_tiles(const std::vector<Registers>& a, const std::vector<Registers>& b, Carried& sums) {
+  for (unsigned m = 0; m < tiles_down(); ++m)
+    for (unsigned n = 0; n < tiles_across(); ++n) {
+      const std::size_t at = std::size_t{4} * (m * tiles_across() + n);
+      const auto made = isa_.multiply(b_, product_.dtype, a[m], b[n], std::span(sums).subspan(at, 4));
+      std::ranges::copy(made, sums.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+}
+
+/// Of `a` a tile has 16 rows and four registers, of `b` 8 columns and two: those of two tiles are read together.
+ProductEmitter::Fragments ProductEmitter::fragments(const Side& side, Value* stage, unsigned part, unsigned tiles, Value* first) {
+  const bool is_left = &side == sides_.data(), by_words = product_.dtype == DType::f32 && !side.operand.along_sum;
+  Fragments made;
+  for (unsigned at = 0; at < tiles * (is_left ? 16 : 8); at += 16) {
+    Value* place = ir_.CreateAdd(first, number(at));
+    Registers words = by_words ? words_of(side, stage, part, place, is_left) : matrices_of(side, stage, part, place, is_left);
+    Registers small;
+    if (product_.dtype == DType::f32) split(Registers(words), words, small);
+    const auto add = [&](std::size_t begin, std::size_t count) {
+      made.large.emplace_back(words.begin() + static_cast<std::ptrdiff_t>(begin), words.begin() + static_cast<std::ptrdiff_t>(begin + count));
+      if (!small.empty()) made.small.emplace_back(small.begin() + static_cast<std::ptrdiff_t>(begin), small.begin() + static_cast<std::ptrdiff_t>(begin + count));
+    };
+    if (is_left) add(0, 4);
+    else add(0, 2), add(2, 2);
+  }
+  return made;
+}
+
+/// Four matrices of 8 x 16 bytes; a thread says where one row of one of them is.
+ProductEmitter::Registers ProductEmitter::matrices_of(const Side& side, Value* stage, unsigned part, Value* first, bool is_left) {
+  Value *row = ir_.CreateURem(lane_number_, number(8)), *low = ir_.CreateURem(ir_.CreateUDiv(lane_number_, number(8)), number(2)), *high = ir_.CreateUDiv(lane_number_, number(16));
+  // Registers of `a` go down its rows first, those of `b` along the sum.
+  Value *of_side = is_left ? low : high, *of_sum = is_left ? high : low;
+  const unsigned bytes = product_.row_bytes(side.operand, side.extent);
+  const auto place = [&](Value* down, Value* along) { return at_bytes(stage, ir_.CreateAdd(number(side.start), ir_.CreateAdd(ir_.CreateMul(down, number(bytes)), along))); };
+  if (side.operand.along_sum) {
+    Value* down = ir_.CreateAdd(first, ir_.CreateAdd(row, ir_.CreateMul(of_side, number(8))));
+    return isa_.load_matrices(b_, place(down, ir_.CreateAdd(number(part * kPartBytes), ir_.CreateMul(of_sum, number(kMatrixBytes)))), false);
+  }
+  const auto element = static_cast<unsigned>(size_of(product_.dtype));
+  Value* down = ir_.CreateAdd(number(part * kPartBytes / element), ir_.CreateAdd(row, ir_.CreateMul(of_sum, number(8))));
+  return isa_.load_matrices(b_, place(down, ir_.CreateMul(ir_.CreateAdd(first, ir_.CreateMul(of_side, number(8))), number(element))), true);
+}
+
+/// The same of float32 along the side: nothing transposes words.
+ProductEmitter::Registers ProductEmitter::words_of(const Side& side, Value* stage, unsigned part, Value* first, bool is_left) {
+  Value *place = ir_.CreateAdd(first, ir_.CreateUDiv(lane_number_, number(4))), *depth = ir_.CreateAdd(number(part * kPartBytes / sizeof(float)), ir_.CreateURem(lane_number_, number(4)));
+  Registers words;
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned of_side = is_left ? i % 2 : i / 2, of_sum = is_left ? i / 2 : i % 2;
+    Value* element = element_at(side, stage, ir_.CreateAdd(place, number(of_side * 8)), ir_.CreateAdd(depth, number(of_sum * 4)));
+    words.push_back(ir_.CreateBitCast(element, ir_.getInt32Ty()));
+  }
+  return words;
+}
+
+Value* ProductEmitter::element_at(const Side& side, Value* stage, Value* place, Value* depth) {
+  const unsigned bytes = product_.row_bytes(side.operand, side.extent);
+  Value *down = side.operand.along_sum ? place : depth, *along = side.operand.along_sum ? depth : place;
+  return ir_.CreateLoad(ir_.getFloatTy(), at_bytes(stage, ir_.CreateAdd(number(side.start), ir_.CreateAdd(ir_.CreateMul(down, number(bytes)), ir_.CreateMul(along, number(sizeof(float)))))));
+}
+
+void ProductEmitter::split(const Registers& words, Registers& large, Registers& small) {
+  large.clear();
+  for (Value* word : words) {
+    Value* element = ir_.CreateBitCast(word, ir_.getFloatTy());
+    large.push_back(isa_.rounded_to_tf32(b_, element));
+    if (product_.rounds) continue;
+    small.push_back(isa_.rounded_to_tf32(b_, ir_.CreateFSub(element, ir_.CreateBitCast(large.back(), ir_.getFloatTy()))));
+  }
+}
+
+/// Where a sum is no finite number, an operand may have been none, whose remainder is NaN, or one that rounding made infinite: a block that meets such
+/// a sum adds all up as it is.
+ProductEmitter::Carried ProductEmitter::exact_where_odd(Carried sums) {
+  Value *zero = llvm::ConstantFP::get(ir_.getFloatTy(), 0), *odd = zero;
+  for (Value* sum : sums) odd = b_.fused_multiply_add(sum, zero, odd);
+  Value* any = isa_.any_of_block(b_, ir_.CreateFCmpUNO(odd, zero));
+  llvm::BasicBlock *before = ir_.GetInsertBlock(), *end = nullptr;
+  Carried plain;
+  where(any, [&] {
+    Carried initial(sums.size(), zero);
+    plain = loop(ir_.getInt64(0), ir_.getInt64(static_cast<std::uint64_t>(product_.steps())), 1, false, SymbolId(), std::move(initial), [&](Value* step, Carried all) {
+      load_step(memory_, step);
+      isa_.commit_copies(b_);
+      isa_.wait_for_copies(b_, 0);
+      isa_.meet(b_);
+      all = plain_sums(memory_, std::move(all));
+      isa_.meet(b_);
+      return all;
+    });
+    end = ir_.GetInsertBlock();
+  });
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    auto* either = ir_.CreatePHI(ir_.getFloatTy(), 2);
+    either->addIncoming(sums[i], before);
+    either->addIncoming(plain[i], end);
+    sums[i] = either;
+  }
+  return sums;
+}
+
+ProductEmitter::Carried ProductEmitter::plain_sums(Value* stage, Carried before) {
+  Value *row = ir_.CreateAdd(warp_row_, ir_.CreateUDiv(lane_number_, number(4))), *column = ir_.CreateAdd(warp_column_, ir_.CreateMul(ir_.CreateURem(lane_number_, number(4)), number(2)));
+  Carried all = loop(ir_.getInt64(0), ir_.getInt64(product_.block_depth()), 1, false, SymbolId(), std::move(before), [&](Value* at, Carried sums) {
+    Value* depth = ir_.CreateTrunc(at, ir_.getInt32Ty());
+    std::vector<Value*> a, b;
+    for (unsigned i = 0; i < 2 * tiles_down(); ++i) a.push_back(element_at(sides_[0], stage, ir_.CreateAdd(row, number(i * 8)), depth));
+    for (unsigned i = 0; i < 2 * tiles_across(); ++i) b.push_back(element_at(sides_[1], stage, ir_.CreateAdd(column, number(i / 2 * 8 + i % 2)), depth));
+    for (unsigned m = 0, i = 0; m < tiles_down(); ++m)
+      for (unsigned n = 0; n < tiles_across(); ++n)
+        for (unsigned k = 0; k < 4; ++k, ++i) sums[i] = b_.fused_multiply_add(a[2 * m + k / 2], b[2 * n + k % 2], sums[i]);
+    return sums;
+  });
+  all.pop_back();
+  return all;
+}
+
+}  // namespace tenon::cuda

@@ -1,0 +1,87 @@
+// A kernel whose reduction is a product, as the blocks of a grid multiply it: which loops belong to which operand, what a block has of the
+// result, and how it reads.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "loops/kernel.h"
+
+namespace tenon::cuda {
+
+/// Marks a kernel whose one reduction tensor cores sum up.
+class Multiplied final : public codegen::Schedule {
+ public:
+  /// `rounds`: operands of float32 may be rounded to tf32; else they are multiplied in three parts.
+  explicit Multiplied(bool rounds) : rounds(rounds) {}
+  std::string title(const codegen::Kernel&) const override { return rounds ? "multiplied as tf32" : "multiplied"; }
+  std::size_t loops_apart(const codegen::Kernel&) const override { return 0; }
+
+  const bool rounds;
+};
+
+/// An operand as a block reads it: a part of it lies in shared memory, `rows` of `row_bytes`, each with some bytes behind it that keep rows in
+/// different banks.
+struct TileOperand {
+  codegen::OpId element = codegen::kNoOp;
+  std::vector<codegen::Loop> loops;  // of the result that it steps along alone
+  bool along_sum = true;             // a row is a part of the sum; else it is along `loops`
+  unsigned lanes = 1;                // elements that a thread reads at once, along a row
+  codegen::OpId copied = codegen::kNoOp, mask = codegen::kNoOp;  // the load that is copied while the block computes, if it is; zeros where the mask does not hold
+};
+
+/// What a block has of a product. Eight warps share it, each with a rectangle of 16 x 8 tiles.
+struct ProductTile {
+  DType dtype = DType::f32;          // of what is multiplied
+  bool rounds = false;               // of float32: Multiplied
+  std::vector<codegen::Loop> batch;  // outer loops of both operands, or of none
+  TileOperand a, b;                  // b steps along the last outer loop
+  std::int64_t rows = 1, columns = 1, depth = 1;       // of the product
+  unsigned block_rows = 0, block_columns = 0;          // of the result
+  unsigned block_bytes = 0;                            // of the sum, a step
+  unsigned stages = 0;                                 // steps that are in shared memory
+  unsigned warps_down = 0;                             // of the eight
+  unsigned lanes = 1;                                  // of the result that a thread finishes at once
+
+  unsigned block_depth() const { return block_bytes / static_cast<unsigned>(size_of(dtype)); }
+  std::int64_t row_tiles() const { return (rows + block_rows - 1) / block_rows; }
+  std::int64_t column_tiles() const { return (columns + block_columns - 1) / block_columns; }
+  std::int64_t steps() const { return (depth + block_depth() - 1) / block_depth(); }
+  std::int64_t batches() const;
+  /// Of float32 that is not rounded.
+  bool is_exact() const { return dtype == DType::f32 && !rounds; }
+  unsigned row_elements(const TileOperand& operand, unsigned side) const { return operand.along_sum ? block_depth() : side; }
+  unsigned row_bytes(const TileOperand& operand, unsigned side) const;
+  unsigned bytes(const TileOperand& operand, unsigned side) const;
+  unsigned stage_bytes() const { return bytes(a, block_rows) + bytes(b, block_columns); }
+  /// Elements from one row of sums to the next, in shared memory, when all are there.
+  unsigned sum_stride() const { return block_columns + 4; }
+  unsigned shared_bytes() const;
+  /// All of it that code depends on beside the kernel's text.
+  std::string text() const;
+};
+
+/// True when the dtype is one of those that tensor cores multiply here.
+bool is_multiplied(DType dtype);
+
+/// The sizes of a product, by what a kernel reads.
+struct ProductSides {
+  std::vector<codegen::Loop> batch, rows, columns;
+  codegen::OpId a = codegen::kNoOp, b = codegen::kNoOp;
+};
+/// Nothing where the kernel's one reduction is no product of a constant size, or where an operand steps along no loop of its own.
+std::optional<ProductSides> product_sides(const codegen::Kernel& kernel);
+
+/// In how many parts of equal length the longest loop of the sum is done, by the shape alone: 1, or so many that the blocks fill a card.
+std::int64_t parts_of_product(const codegen::Kernel& kernel, bool rounds);
+
+/// Chooses, by the shape alone. `starts` as of `schedule`.
+std::optional<ProductTile> product_tile(const codegen::Kernel& kernel, std::span<const std::int64_t> starts);
+
+/// Whether a library is known to be faster: at large products of half precision, and at long sums whose operands are not read in whole vectors.
+bool is_faster_by_library(const ProductTile& product);
+
+}  // namespace tenon::cuda

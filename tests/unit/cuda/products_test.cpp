@@ -1,0 +1,132 @@
+// Products of matrices on tensor cores, thread by thread on the CPU, against the judge.
+#include "catch.h"
+
+#include <cmath>
+#include <limits>
+
+#include "unit/cuda/host_grid.h"
+#include "unit/llvm/running.h"
+
+using namespace tenon;
+
+namespace {
+
+ptx_test::ScheduledGraph scheduled(const std::string& text) { return ptx_test::schedule_graph(llvm_test::parse(text)); }
+
+bool is_multiplied(const ptx_test::ScheduledGraph& graph) { return std::ranges::any_of(graph.kernels, [](const auto& kernel) { return kernel.schedule.product.has_value(); }); }
+
+/// What differs from the judge, or "". `tolerance` in those of the dtype.
+std::string fault_of(const std::string& text, double tolerance = 8) {
+  const ir::Graph graph = llvm_test::parse(text);
+  const auto [tensors, views] = llvm_test::random_inputs(graph);
+  const auto made = scheduled(text);
+  if (!is_multiplied(made)) return "nothing is multiplied by tensor cores";
+  const auto got = ptx_test::run_on_host(made, views);
+  const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (auto d = ops::first_difference(got[i].view(), want[i].view(), tolerance)) return *d;
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("products of matrices in every layout", "[ptx][products]") {
+  for (const char* dtype : {"f32", "f16", "bf16"})
+    for (const auto& [m, k, n] : {std::tuple{64, 128, 64}, std::tuple{70, 72, 66}, std::tuple{33, 301, 45}})
+      for (const bool left : {false, true})
+        for (const bool right : {false, true}) {
+          const auto sizes = [](bool moved, int rows, int columns) { return moved ? fmt::format("{}, {}", columns, rows) : fmt::format("{}, {}", rows, columns); };
+          const std::string text = fmt::format("graph @main (%x: {0}[{1}], %y: {0}[{2}]) {{\n{3}{4}  %z: {0}[{5}, {6}] = matmul({7}, {8})\n  return %z\n}}", dtype, sizes(left, m, k), sizes(right, k, n),
+                                               left ? fmt::format("  %a: {}[{}, {}] = permute(%x) {{dims = [1, 0]}}\n", dtype, m, k) : "",
+                                               right ? fmt::format("  %b: {}[{}, {}] = permute(%y) {{dims = [1, 0]}}\n", dtype, k, n) : "", m, n, left ? "%a" : "%x", right ? "%b" : "%y");
+          INFO(text);
+          CHECK(fault_of(text, 64) == "");
+        }
+}
+
+TEST_CASE("what follows a product is in its kernel", "[ptx][products]") {
+  const std::string text = R"(graph @main (%x: f32[96, 160], %w: f32[160, 72], %b: f32[72], %r: f32[96, 72]) {
+    %z: f32[96, 72] = matmul(%x, %w)
+    %a: f32[96, 72] = add(%z, %b)
+    %t: f32[96, 72] = tanh(%a)
+    %s: f32[96, 72] = add(%t, %r)
+    return %s
+  })";
+  CHECK(fault_of(text, 16) == "");
+  CHECK(scheduled(text).kernels.size() == 1);
+  CHECK(fault_of(R"(graph @main (%x: bf16[96, 160], %w: bf16[160, 72], %b: bf16[72]) {
+    %z: bf16[96, 72] = matmul(%x, %w)
+    %a: bf16[96, 72] = add(%z, %b)
+    %y: f32[96, 72] = _to_copy(%a) {dtype = f32}
+    return %y
+  })", 16000) == "");
+}
+
+TEST_CASE("a long sum with few results is done in parts", "[ptx][products]") {
+  const std::string text = R"(graph @main (%x: f32[48, 2048], %w: f32[2048, 40]) {
+    %z: f32[48, 40] = matmul(%x, %w)
+    %y: f32[48, 40] = tanh(%z)
+    return %y
+  })";
+  CHECK(scheduled(text).kernels.size() == 2);
+  CHECK(fault_of(text, 64) == "");
+}
+
+TEST_CASE("products of batches", "[ptx][products]") {
+  for (const char* dtype : {"f32", "f16"})
+    CHECK(fault_of(fmt::format("graph @main (%x: {0}[3, 64, 80], %y: {0}[3, 80, 40]) {{\n  %z: {0}[3, 64, 40] = matmul(%x, %y)\n  return %z\n}}", dtype), 64) == "");
+}
+
+TEST_CASE("convolutions are products over windows", "[ptx][products]") {
+  for (const char* dtype : {"f32", "f16"})
+    for (const auto& [channels, kernel, stride, padding] : {std::tuple{32, 3, 1, 1}, std::tuple{64, 1, 2, 0}, std::tuple{24, 3, 2, 1}, std::tuple{3, 7, 2, 3}}) {
+      const int side = 24, out = (side + 2 * padding - kernel) / stride + 1;
+      const std::string last = fmt::format(R"(graph @main (%x: {0}[2, {1}, {1}, {2}], %w: {0}[40, {3}, {3}, {2}], %b: {0}[40], %r: {0}[2, {4}, {4}, 40]) {{
+        %p: {0}[2, {2}, {1}, {1}] = permute(%x) {{dims = [0, 3, 1, 2]}}
+        %q: {0}[40, {2}, {3}, {3}] = permute(%w) {{dims = [0, 3, 1, 2]}}
+        %c: {0}[2, 40, {4}, {4}] = conv_sum(%p, %q) {{after = [{6}, {6}], before = [{6}, {6}], dilation = [1, 1], groups = 1, stride = [{5}, {5}]}}
+        %m: {0}[2, {4}, {4}, 40] = permute(%c) {{dims = [0, 2, 3, 1]}}
+        %a: {0}[2, {4}, {4}, 40] = add(%m, %b)
+        %s: {0}[2, {4}, {4}, 40] = add(%a, %r)
+        %y: {0}[2, {4}, {4}, 40] = relu(%s)
+        return %y
+      }})", dtype, side, channels, kernel, out, stride, padding);
+      INFO(last);
+      CHECK(fault_of(last, 128) == "");
+      const std::string first = fmt::format(R"(graph @main (%x: {0}[2, {2}, {1}, {1}], %w: {0}[40, {2}, {3}, {3}]) {{
+        %y: {0}[2, 40, {4}, {4}] = conv_sum(%x, %w) {{after = [{6}, {6}], before = [{6}, {6}], dilation = [1, 1], groups = 1, stride = [{5}, {5}]}}
+        return %y
+      }})", dtype, side, channels, kernel, out, stride, padding);
+      INFO(first);
+      CHECK(fault_of(first, 128) == "");
+    }
+}
+
+TEST_CASE("products of what is no finite number, or nearly none", "[ptx][products]") {
+  const ir::Graph graph = llvm_test::parse("graph @main (%x: f32[64, 96], %y: f32[96, 64]) {\n  %z: f32[64, 64] = matmul(%x, %y)\n  return %z\n}");
+  auto [tensors, views] = llvm_test::random_inputs(graph);
+  constexpr float kInfinity = std::numeric_limits<float>::infinity(), kMost = std::numeric_limits<float>::max(), kLeast = std::numeric_limits<float>::denorm_min();
+  float *x = tensors[0].as<float>(), *y = tensors[1].as<float>();
+  const float odd[] = {kInfinity, -kInfinity, std::numeric_limits<float>::quiet_NaN(), kMost, -kMost, kLeast, 1e-40f, 0.0f};
+  for (int i = 0; i < 8; ++i) x[i * 5 * 96 + i * 11] = odd[i];
+  y[3 * 64 + 7] = kInfinity, y[50 * 64 + 8] = kMost / 1024;
+  for (int k = 0; k < 96; ++k) y[k * 64 + 9] = 0.25f;   // so that products of the largest numbers are finite
+  const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views);
+  const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+  CHECK(ops::first_difference(got[0].view(), want[0].view(), 16).value_or("") == "");
+}
+
+TEST_CASE("operands of float32 are rounded to tf32 where that is asked for", "[ptx][products]") {
+  const ir::Graph graph = llvm_test::parse("graph @main (%x: f32[64, 96], %y: f32[96, 64]) {\n  %z: f32[64, 64] = matmul(%x, %y)\n  return %z\n}");
+  const auto [tensors, views] = llvm_test::random_inputs(graph);
+  const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+  const auto error_of = [&](bool rounds) {
+    const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone(), true, rounds), views);
+    double error = 0, all = 0;
+    for (int i = 0; i < 64 * 64; ++i) error += std::pow(got[0].as<float>()[i] - want[0].as<double>()[i], 2), all += std::pow(want[0].as<double>()[i], 2);
+    return std::sqrt(error / all);
+  };
+  CHECK(error_of(false) < 4e-7);
+  CHECK(error_of(true) > 1e-5);
+  CHECK(error_of(true) < 4e-4);
+}
