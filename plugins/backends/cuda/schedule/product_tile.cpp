@@ -217,11 +217,12 @@ std::optional<ProductTile> product_tile(const Kernel& kernel, std::span<const st
 }
 
 bool is_faster_by_library(const ProductTile& product) {
-  constexpr double kLargeHalf = 256.0 * 1024 * 1024, kSlowlyRead = 4.0 * 1024 * 1024;
+  constexpr double kLargeHalf = 1u << 28, kLargePadded = 1u << 29, kLargeFloat = 8.0 * (1u << 30), kSlowlyRead = 1u << 22;
   constexpr std::int64_t kLongSum = 256;
   const double multiplications = static_cast<double>(product.batches()) * static_cast<double>(product.rows) * static_cast<double>(product.columns) * static_cast<double>(product.depth);
   const auto is_slow = [&](const TileOperand& operand) { return operand.copied == codegen::kNoOp || operand.lanes * size_of(product.dtype) < kVectorBytes; };
-  if (is_half(product.dtype) && multiplications >= kLargeHalf) return true;
+  const bool is_padded = product.a.mask != codegen::kNoOp || product.b.mask != codegen::kNoOp;
+  if (multiplications >= (is_half(product.dtype) ? kLargeHalf : is_padded ? kLargePadded : kLargeFloat)) return true;
   return multiplications >= kSlowlyRead && product.depth > kLongSum && (is_slow(product.a) || is_slow(product.b));
 }
 

@@ -81,7 +81,8 @@ std::int64_t parts_of_product(const codegen::Kernel& kernel, bool rounds);
 /// Chooses, by the shape alone. `starts` as of `schedule`.
 std::optional<ProductTile> product_tile(const codegen::Kernel& kernel, std::span<const std::int64_t> starts);
 
-/// Whether a library is known to be faster: at large products of half precision, and at long sums whose operands are not read in whole vectors.
+/// Whether a library is known to be faster: at large products, the sooner where they are of half precision or, being padded windows, convolutions, which
+/// it may round to tf32; and at long sums whose operands are not read in whole vectors.
 bool is_faster_by_library(const ProductTile& product);
 
 }  // namespace tenon::cuda
