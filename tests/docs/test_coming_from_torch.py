@@ -106,6 +106,10 @@ def explain():
     assert tenon.explain(double)(X).op_count == tenon.explain(double, X).op_count == 2
 
 
+def trace(tmp_path):
+    assert pathlib.Path(tenon.report(double, X, path=tmp_path / "page.html").path).stat().st_size > 10_000
+
+
 def disable():
     @torch.compiler.disable
     def plain(x):
@@ -324,6 +328,7 @@ def logs(capfd):
 LINES = {
     "torch.compile(fn)": as_torch_compile, "model.compile()": model_compile, "fullgraph=": flags, "mode=": modes, "backend=fn": backend_function,
     'backend="inductor"': backend_by_name, 'options={"max_autotune": True}': options, "compiled._orig_mod": orig_mod, "torch._dynamo.explain(fn)(x)": explain,
+    "TORCH_TRACE": trace,
     "disable": disable, "is_compiling": is_compiling, "set_stance": set_stance, "allow_in_graph": allow_in_graph, "substitute_in_graph": substitute_in_graph,
     "nested_compile_region": nested_compile_region, "assume_constant_result": assume_constant_result, "cudagraph_mark_step_begin": cudagraph_mark_step_begin,
     "list_backends": list_backends, "graph_break": graph_break, "mark_dynamic": mark_dynamic, "mark_static": mark_static, "reset": reset,

@@ -1,7 +1,6 @@
 #include "python/call/told_to_torch.h"
 
 #include <cstdint>
-#include <utility>
 
 #include "python/compat/object_layout.h"
 #include "python/objects/imported.h"
@@ -57,7 +56,9 @@ class Watched {
   /// Whether the dict may have changed since, which is forgotten.
   bool changed(PyObject* dict) noexcept {
     const std::uint64_t version = compat::kHasDictVersions ? compat::dict_version(dict) : 0;
-    return std::exchange(dict_, dict) != dict || std::exchange(version_, version) != version || !compat::kHasDictVersions;
+    if (compat::kHasDictVersions && dict_ == dict && version_ == version) [[likely]] return false;
+    dict_ = dict, version_ = version;
+    return true;
   }
 
  private:

@@ -30,19 +30,25 @@ bool any_replaces(PyObject* entries) {
   return false;
 }
 
+/// What was found when the set was last looked through, and how large it was then.
+struct Found {
+  Py_ssize_t fill = -1, used = -1;
+  bool replaced = false;
+};
+constinit Found g_found;
+
+[[gnu::noinline]] bool look_through(PySetObject* entries) {
+  g_found = {entries->fill, entries->used, any_replaces(reinterpret_cast<PyObject*>(entries))};
+  return g_found.replaced;
+}
+
 }  // namespace
 
 bool kernels_are_replaced(const TorchLibrary& torch) noexcept {
-  const auto* entries = reinterpret_cast<const PySetObject*>(torch.registered_kernels.get());
+  auto* const entries = reinterpret_cast<PySetObject*>(torch.registered_kernels.get());
   if (!entries) return false;
-  static Py_ssize_t filled = -1, used = -1;
-  static bool replaced = false;
-  if (entries->fill != filled || entries->used != used) [[unlikely]] {
-    replaced = any_replaces(torch.registered_kernels.get());
-    filled = entries->fill;
-    used = entries->used;
-  }
-  return replaced;
+  if (entries->fill == g_found.fill && entries->used == g_found.used) [[likely]] return g_found.replaced;
+  return look_through(entries);
 }
 
 }  // namespace tenon::python
