@@ -223,4 +223,4 @@ def test_a_log_that_is_none_has_a_suggestion():
 def test_the_logs_are_listed(capfd):
     tenon.set_logs(help=True)
     text = capfd.readouterr().err
-    assert "graph_breaks  where and why a capture ended early" in text and len(text.splitlines()) == 15
+    assert "graph_breaks  where and why a capture ended early" in text and len(text.splitlines()) == 16

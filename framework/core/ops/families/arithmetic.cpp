@@ -1,6 +1,5 @@
 // Sums, products, quotients and powers.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "core/ops/notation/pointwise.h"
