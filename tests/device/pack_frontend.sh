@@ -5,7 +5,7 @@ set -euo pipefail
 build=$1 module=$2 to=$3
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$to/python/tenon" "$to/lib/tenon/plugins" "$to/tests"
-cp -RL "$build"/python/tenon/*.py* "$to/python/tenon/"
+cp -RL "$build"/python/tenon/*.py* "$build"/python/tenon/_[a-z]*/ "$to/python/tenon/"
 cp "$module" "$to/python/tenon/"
 for name in reference llvm canonical simplify cleanup; do cp "$build/lib/tenon/plugins/$name.so" "$build/lib/tenon/plugins/$name.json" "$to/lib/tenon/plugins/"; done
 python3 -c 'import expecttest, os; print(os.path.dirname(expecttest.__file__))' | xargs -I{} cp -R {} "$to/python/"  # torch's operator database asks for it

@@ -217,7 +217,7 @@ std::optional<ProductTile> product_tile(const Kernel& kernel, std::span<const st
 }
 
 bool is_faster_by_library(const ProductTile& product) {
-  constexpr double kLargeHalf = 1u << 28, kLargePadded = 1u << 29, kLargeFloat = 8.0 * (1u << 30), kSlowlyRead = 1u << 22;
+  constexpr double kLargeHalf = 1u << 28, kLargePadded = 1u << 29, kLargeFloat = 1u << 30, kSlowlyRead = 1u << 22;
   constexpr std::int64_t kLongSum = 256;
   const double multiplications = static_cast<double>(product.batches()) * static_cast<double>(product.rows) * static_cast<double>(product.columns) * static_cast<double>(product.depth);
   const auto is_slow = [&](const TileOperand& operand) { return operand.copied == codegen::kNoOp || operand.lanes * size_of(product.dtype) < kVectorBytes; };
