@@ -10,7 +10,7 @@ from collections.abc import Iterator
 PACKAGE = "plugins/frontends/python/package/tenon"
 GROUPS = {
     "Compiling": ("compile", "disable", "graph_break", "allow_in_graph", "is_compiling", "cond", "reset"),
-    "Looking": ("explain", "Explanation", "stats", "set_logs", "doctor"),
+    "Looking": ("explain", "Explanation", "report", "Report", "stats", "set_logs", "doctor"),
     "Programs for elsewhere": ("export", "ExportedProgram", "load"),
     "Backends": ("backends", "plugins", "register_backend", "Graph"),
     "Errors": ("Error", "GraphBreakError", "CompileError", "PluginError", "ConfigError"),
@@ -25,7 +25,8 @@ def public(root: pathlib.Path) -> dict[str, list[ast.stmt]]:
     found = {}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tenon."):
-            module = ast.parse((root / PACKAGE / f"{node.module.removeprefix('tenon.').replace('.', '/')}.py").read_text())
+            path = root / PACKAGE / node.module.removeprefix("tenon.").replace(".", "/")
+            module = ast.parse((path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text())
             for alias in node.names:
                 if alias.name in named:
                     found[alias.name] = [one for one in module.body if getattr(one, "name", "") == alias.name]

@@ -142,4 +142,4 @@ def test_the_logs_are_listed_where_they_are_asked_for(tenon_command):
         assert result.status == 0
         lines = result.err.splitlines()
         assert any(line.split(maxsplit=1) == ["graph_breaks", "where and why a capture ended early"] for line in lines), lines
-        assert len(lines) == 16  # the first says how they are switched on
+        assert len(lines) == 17  # the first says how they are switched on
