@@ -7,15 +7,16 @@ SWEEPS = 4
 
 
 def layers(reads: Sequence[Sequence[int]]) -> list[int]:
-    """The layer of each node: one below the lowest that it reads, and what reads nothing just above its first reader. `reads` has smaller numbers only."""
+    """The layer of each node: below all that it reads, and as near above its first reader as that lets it. `reads` has smaller numbers only."""
     layer = [0] * len(reads)
     for node, read in enumerate(reads):
         layer[node] = 1 + max((layer[other] for other in read), default=-1)
     first = dict[int, int]()
-    for node, read in enumerate(reads):
-        for other in read:
+    for node in reversed(range(len(reads))):
+        layer[node] = first.get(node, layer[node] + 1) - 1
+        for other in reads[node]:
             first[other] = min(first.get(other, layer[node]), layer[node])
-    return [first[node] - 1 if not read and node in first else layer[node] for node, read in enumerate(reads)]
+    return layer
 
 
 def positions(reads: Sequence[Sequence[int]]) -> list[tuple[float, int]]:
