@@ -15,6 +15,7 @@ Shape batch_of(const Shape& shape) { return {shape.begin(), shape.end() - 2}; }
 
 infer::Types infer_attention(const OpQuery& q) {
   infer::require_operands(q, 3, 4);
+  q.number("scale");  // a constant
   const Shape &query = q.type(0).shape, &key = q.type(1).shape, &value = q.type(2).shape;
   TENON_USER_CHECK(query.size() >= 2 && key.size() == query.size() && value.size() == query.size(),
                    "scaled_dot_product_attention: query, key and value must have the same number of dimensions, at least 2");
