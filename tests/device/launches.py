@@ -8,6 +8,7 @@ import time
 import torch
 
 from bench import microseconds
+from card_times import back_to_back
 from tenon_api import Session
 
 NODES = 30
@@ -43,17 +44,7 @@ def host(run, count: int) -> float:
 
 def burst(run, count: int = 20) -> float:
     """Microseconds of the card a call, back to back."""
-    taken = []
-    for _ in range(7):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda.synchronize()
-        begin.record()
-        for _ in range(count):
-            run()
-        end.record()
-        torch.cuda.synchronize()
-        taken.append(begin.elapsed_time(end) * 1000 / count)
-    return statistics.median(taken)
+    return statistics.median(back_to_back(run, count, rounds=7))
 
 
 def softmaxes(x):

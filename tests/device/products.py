@@ -6,6 +6,7 @@ import sys
 import torch
 from torch.nn.functional import conv2d
 
+from card_times import back_to_back
 from tenon_api import Session
 
 DTYPES = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
@@ -19,17 +20,7 @@ CONVOLUTIONS = [(128, 3, 64, 7, 2, 3), (32, 64, 64, 3, 1, 1), (32, 64, 128, 3, 2
 def microseconds(run, times: int = 20) -> float:
     """Of a call among others that follow each other: the least of a few rounds."""
     run()
-    taken = []
-    for _ in range(5):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda.synchronize()
-        begin.record()
-        for _ in range(times):
-            run()
-        end.record()
-        torch.cuda.synchronize()
-        taken.append(begin.elapsed_time(end) * 1000 / times)
-    return min(taken)
+    return min(back_to_back(run, times, rounds=5))
 
 
 def error_of(got: torch.Tensor, want: torch.Tensor) -> float:

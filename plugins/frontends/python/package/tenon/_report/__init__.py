@@ -1,18 +1,14 @@
 """``tenon.report``: a captured call as one HTML file."""
 from __future__ import annotations
 
-import base64
 import dataclasses
-import html
 import os
-import zlib
 from collections.abc import Callable
 from typing import Any, ParamSpec, overload
 
 from tenon._compile import Backend, uncompiled
 from tenon._errors import ConfigError
 from tenon._explain import Explanation, explained_with_logs, settings_of
-from tenon._report.contents import contents, packed
 
 LOGS = "steps,kernel_times,kernel_code,claims,fusion,passes"
 
@@ -30,8 +26,10 @@ class Report:
         return f"a report of {self.explanation.graph_count} graphs and {self.explanation.graph_break_count} breaks: {self.path}"
 
     def _repr_html_(self) -> str:
+        from tenon._report.page import framed
+
         with open(self.path, encoding="utf-8") as page:
-            return f'<iframe style="width:100%;height:640px;border:1px solid #8884" srcdoc="{html.escape(page.read(), quote=True)}"></iframe>'
+            return framed(page.read())
 
 
 @overload
@@ -69,11 +67,13 @@ def report(fn: Callable[..., object], *args: Any, path: str | os.PathLike[str] =
     target = os.path.abspath(os.fspath(path))
 
     def reported(*args: Any, **kwargs: Any) -> Report:
+        from tenon._report.page import page_of  # not with the package: few programs write a report
+
         _check_writable(target)
         explained, lines = explained_with_logs(plain, settings, args, kwargs, LOGS)
         name = getattr(plain, "__qualname__", type(plain).__name__)
         with open(target, "w", encoding="utf-8") as page:
-            page.write(_page(name, contents(name, explained, lines)))
+            page.write(page_of(name, explained, lines))
         return Report(target, explained)
 
     return reported(*args) if args else reported
@@ -88,11 +88,3 @@ def _check_writable(path: str) -> None:
             os.remove(path)
     except OSError as failure:
         raise ConfigError(f"tenon.report cannot write to {path!r}: {failure.strerror}; path= takes the name of a file in a folder that exists and may be written") from None
-
-
-def _page(name: str, data: dict[str, Any]) -> str:
-    import importlib.resources  # not with the package: it brings much
-
-    template = importlib.resources.files("tenon._report").joinpath("page.html").read_text(encoding="utf-8")
-    encoded = base64.b64encode(zlib.compress(packed(data).encode(), 9)).decode()
-    return template.replace("%TITLE%", html.escape(name)).replace("%DATA%", encoded)
