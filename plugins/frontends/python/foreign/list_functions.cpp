@@ -4,6 +4,7 @@
 #include <array>
 
 #include "python/library/torch_library.h"
+#include "python/objects/graph_break.h"
 
 namespace tenon::python {
 namespace {
