@@ -3,6 +3,7 @@
 
 #include "core/ir/type.h"
 #include "python/guards/source.h"
+#include "python/metadata/strides.h"
 #include "python/metadata/tensor_spec.h"
 #include "python/symbols/symbols.h"
 

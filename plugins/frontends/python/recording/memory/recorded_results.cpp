@@ -18,6 +18,7 @@
 #include "python/objects/graph_break.h"
 #include "python/opaque/eager_kernels.h"
 #include "python/opaque/numpy_answers.h"
+#include "python/opaque/opaque_call.h"
 #include "python/opaque/quiet_calls.h"
 #include "python/recording/graph/varying_input.h"
 #include "python/recording/memory/result_types.h"
