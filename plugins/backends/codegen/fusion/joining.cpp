@@ -230,8 +230,16 @@ bool Planner::try_add(NodeId id, std::size_t step, std::span<const Dim> index, b
   return true;
 }
 
+/// A copy into another layout of what was to be stored: a kernel for both would run in the order of the copy.
+bool Planner::lays_out_stored(NodeId id) const {
+  const ir::Node& node = graph_.node(id);
+  if (node.op != "clone" || std::ranges::find(options_.stored, node.operands[0]) == options_.stored.end()) return false;
+  return graph_.type(node.operands[0]).resolved_strides() != graph_.type(node.results[0]).resolved_strides();
+}
+
 bool Planner::try_join(NodeId id, std::size_t step) {
   const ops::LoopBody& body = *context_.bodies[id.value];
+  if (lays_out_stored(id)) return false;
   if (std::ranges::find(body.extents, Dim(0)) != body.extents.end()) return false;  // it has nothing to compute
   const Draft& draft = *steps_[step].draft;
   std::vector<Dim> outer_extents, inner_extents, index;

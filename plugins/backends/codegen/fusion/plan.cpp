@@ -293,7 +293,7 @@ Plan make_plan(const ir::Graph& graph, const Machine& machine, const PlanOptions
   if (!options.fuse || alive <= machine.worth_keeping_alive(most_alive_node_by_node(graph, plan.algebra))) return plan;
   if (options.log) options.log(fmt::format("planned again: {:.0f} bytes would be alive at once", alive));
   PlanOptions knowing = options;
-  knowing.stored = first.stored();
+  knowing.stored.insert(knowing.stored.end(), first.stored().begin(), first.stored().end());
   knowing.sparing = true;
   Plan other = Planner(graph, machine, knowing).run();
   return most_alive(other, graph) < alive ? std::move(other) : std::move(plan);

@@ -105,6 +105,7 @@ class Planner {
   void place_part_write(NodeId id);
   std::size_t add_closed(Draft draft, std::span<const ValueId> writes);
   std::size_t add_copy(ValueId base, ValueId result);
+  bool lays_out_stored(NodeId id) const;
   bool try_join(NodeId id, std::size_t step);
   bool follows_product(const Draft& draft, std::size_t step) const;
   bool try_add(NodeId id, std::size_t step, std::span<const Dim> index, bool map_inside);

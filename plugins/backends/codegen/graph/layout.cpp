@@ -1,6 +1,7 @@
 #include "graph/layout.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -81,6 +82,13 @@ bool gains_by_padding(const Machine& machine, const ir::Graph& graph, const ir::
          std::get<Dim>(*node.attribute("groups")) == Dim(1) && work_of(graph, node) >= machine.thresholds.small_product;
 }
 
+/// True for a filter a channel that runs over its channels, once they lie last, where the machine is better at that.
+bool gains_by_lanes_of_channels(const Machine& machine, const ir::Graph& graph, const ir::Node& node) {
+  if (node.op != "conv_sum" || !is_convolution(graph, node) || machine.thresholds.depthwise_gain < 0) return false;
+  const Dim &channels = graph.type(node.operands[0]).shape[1], &filters = weight_of(graph, node)[0];
+  return weight_of(graph, node)[1] == Dim(1) && channels == filters && channels.is_constant() && static_cast<double>(channels.constant()) >= machine.thresholds.shortest_run;
+}
+
 /// The rank of values around most of the work that runs over channels. 0 when other convolutions do more. Convolutions over few channels
 /// do not decide: what follows them (a mean over pixels) would sum in one chain where rows have several, and err more.
 std::size_t rank_that_gains(const Machine& machine, const ir::Graph& graph) {
@@ -92,9 +100,9 @@ std::size_t rank_that_gains(const Machine& machine, const ir::Graph& graph) {
     const auto& weight = weight_of(graph, node);
     const auto& channels = weight[1];
     const bool runs = channels.is_constant() && static_cast<double>(channels.constant()) >= machine.thresholds.shortest_run;
-    const bool depthwise = channels == Dim(1);
     if (runs) gain += work_of(graph, node), rank = weight.size();
-    else if (depthwise) loss += machine.thresholds.depthwise_loss * work_of(graph, node);
+    else if (gains_by_lanes_of_channels(machine, graph, node)) gain += machine.thresholds.depthwise_gain * work_of(graph, node), rank = weight.size();
+    else if (channels == Dim(1)) loss += std::abs(machine.thresholds.depthwise_gain) * work_of(graph, node);
   }
   return gain > loss ? rank : 0;
 }
@@ -131,10 +139,17 @@ void pad_few_channels(const Machine& machine, ir::Graph& graph) {
   }
 }
 
+double taps_of(const ir::Shape& weight) {
+  double taps = 1;
+  for (std::size_t d = 2; d < weight.size(); ++d) taps *= weight[d].is_constant() ? static_cast<double>(weight[d].constant()) : 1;
+  return taps;
+}
+
 /// True when windows of the convolution's operand are read where they lie, once its channels lie last.
 bool reads_windows(const Machine& machine, const ir::Graph& graph, const ir::Node& node, std::size_t rank) {
   if (!is_convolution(graph, node) || work_of(graph, node) < machine.thresholds.small_product) return false;
   const auto& weight = weight_of(graph, node);
+  if (gains_by_lanes_of_channels(machine, graph, node)) return weight.size() == rank && taps_of(weight) >= machine.thresholds.depthwise_taps;
   const bool one_tap = std::all_of(weight.begin() + 2, weight.end(), [](const Dim& d) { return d == Dim(1); });
   if (weight.size() != rank || one_tap || !weight[1].is_constant()) return false;
   const auto few = std::all_of(weight.begin() + 1, weight.end(), [](const Dim& d) { return d.is_constant(); }) ? weight[1].constant() * weight.back().constant() : 0;
@@ -151,7 +166,7 @@ std::optional<ValueId> read_before_cast(const Machine& machine, const ir::Graph&
 /// True when they do, and the channels of what it reads do not lie last now.
 bool gains_by_copying(const Machine& machine, const ir::Graph& graph, const ir::Node& node, ValueId operand, std::size_t rank) {
   if (!reads_windows(machine, graph, node, rank)) return false;
-  const bool reads_channels = operand == node.operands[0];  // else places of a result, whose weight is asked for
+  const bool reads_channels = operand == node.operands[0] && !gains_by_lanes_of_channels(machine, graph, node);  // else places of a result, whose weight is asked for
   if (reads_channels && static_cast<double>(weight_of(graph, node)[1].constant()) < machine.thresholds.shortest_run) return false;
   const ir::Value& read = graph.value(operand);
   const bool moved = read.kind == ir::ValueKind::result && graph.node(read.node).results.size() == 1 && ops::is_view(graph, read.node) && !is_cast(graph, read.node);
@@ -159,8 +174,9 @@ bool gains_by_copying(const Machine& machine, const ir::Graph& graph, const ir::
   return !moved && !(graph.type(lies).resolved_strides()[1] == Dim(1));
 }
 
-/// Puts a copy between convolutions and outputs of the graph, whose layout is given: rows of a product are then pixels. Other readers take what is copied.
-void copy_to_outputs(const Machine& machine, ir::Graph& graph, std::size_t rank) {
+/// Puts a copy between convolutions and outputs of the graph, whose layout is given: rows of a product are then pixels. Other readers take what is
+/// copied. Adds what loop nests give to `stored`, so that they run as it lies.
+void copy_to_outputs(const Machine& machine, ir::Graph& graph, std::size_t rank, std::vector<ValueId>& stored) {
   std::set<ValueId> outputs;
   for (const ir::Output& output : graph.outputs()) outputs.insert(output.value);
   for (ValueId output : outputs) {
@@ -172,6 +188,7 @@ void copy_to_outputs(const Machine& machine, ir::Graph& graph, std::size_t rank)
     const ValueId sum = b.one(node.op, node.operands, node.attributes);
     for (const NodeId user : readers) std::ranges::replace(graph.mutable_node(user).operands, output, sum);
     graph.replace_uses(output, b.one("clone", {sum}));
+    if (gains_by_lanes_of_channels(machine, graph, node)) stored.push_back(sum);
     graph.erase_nodes(std::vector{graph.value(node.results[0]).node});
   }
 }
@@ -189,8 +206,8 @@ ValueId channels_last_copy(const Machine& machine, ir::Graph& graph, NodeId befo
   return laid(b.one(cast.op, {laid(b.one("clone", {*narrow}))}, cast.attributes));
 }
 
-/// Copies what convolutions read in another layout (an input of the graph), so that their windows are runs of channels.
-void copy_to_channels_last(const Machine& machine, ir::Graph& graph, std::size_t rank) {
+/// Copies what convolutions read in another layout (an input of the graph), so that their windows are runs of channels. Adds what loop nests read of that to `stored`.
+void copy_to_channels_last(const Machine& machine, ir::Graph& graph, std::size_t rank, std::vector<ValueId>& stored) {
   std::map<ValueId, ValueId> copies;
   for (NodeId id : std::vector(graph.nodes().begin(), graph.nodes().end())) {
     for (std::size_t k = 0; k < graph.node(id).operands.size(); ++k) {
@@ -198,7 +215,23 @@ void copy_to_channels_last(const Machine& machine, ir::Graph& graph, std::size_t
       if ((k == 1 && graph.node(id).op == "conv_sum") || !gains_by_copying(machine, graph, graph.node(id), from, rank)) continue;
       if (!copies.contains(from)) copies[from] = channels_last_copy(machine, graph, id, from);
       graph.mutable_node(id).operands[k] = copies[from];
+      if (gains_by_lanes_of_channels(machine, graph, graph.node(id))) stored.push_back(copies[from]);
     }
+  }
+}
+
+/// Copies filters of one channel each, so that those of neighbouring channels lie side by side. Adds the copies to `stored`.
+void lay_filters_by_channels(const Machine& machine, ir::Graph& graph, std::size_t rank, std::vector<ValueId>& stored) {
+  for (NodeId id : std::vector(graph.nodes().begin(), graph.nodes().end())) {
+    if (!gains_by_lanes_of_channels(machine, graph, graph.node(id)) || weight_of(graph, graph.node(id)).size() != rank) continue;
+    const ValueId copy = ops::NodeBuilder(graph, id).one("clone", {graph.node(id).operands[1]});
+    const ir::Shape shape = graph.type(copy).shape;
+    ir::Shape strides(shape.size(), Dim(1));
+    Dim step = shape[0];
+    for (std::size_t d = shape.size(); d-- > 1;) strides[d] = step, step = step * shape[d];
+    graph.set_strides(copy, strides);
+    graph.mutable_node(id).operands[1] = copy;
+    stored.push_back(copy);
   }
 }
 
@@ -278,12 +311,13 @@ void give_where_they_lie(ir::Graph& graph, std::size_t rank) {
 
 }  // namespace
 
-void choose_layouts(ir::Graph& graph, const Machine& machine) {
+std::vector<ValueId> choose_layouts(ir::Graph& graph, const Machine& machine) {
   const std::size_t rank = rank_that_gains(machine, graph);
-  if (rank == 0) return;
+  if (rank == 0) return {};
   pad_few_channels(machine, graph);
   give_where_they_lie(graph, rank);
-  copy_to_outputs(machine, graph, rank);
+  std::vector<ValueId> stored;
+  copy_to_outputs(machine, graph, rank, stored);
   std::set<ValueId> fixed = whole_operands(graph);
   for (const ir::Output& output : graph.outputs()) fixed.insert(output.value);
   const auto around = around_convolutions(graph, rank);
@@ -296,7 +330,9 @@ void choose_layouts(ir::Graph& graph, const Machine& machine) {
       graph.set_strides(v, ir::channels_last_strides(type.shape));
     }
   }
-  copy_to_channels_last(machine, graph, rank);
+  copy_to_channels_last(machine, graph, rank, stored);
+  lay_filters_by_channels(machine, graph, rank, stored);
+  return stored;
 }
 
 }  // namespace tenon::codegen

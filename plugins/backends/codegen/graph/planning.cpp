@@ -1,5 +1,8 @@
 #include "graph/planning.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "fusion/tally.h"
 #include "graph/decomposition.h"
 #include "graph/extremes.h"
@@ -15,7 +18,8 @@ Plan plan_graph(ir::Graph& graph, const Machine& machine, PlanOptions options) {
   decompose_composites(graph), pause();
   share_statistics(graph), pause();
   share_extremes(graph);
-  choose_layouts(graph, machine), pause();
+  std::ranges::copy(choose_layouts(graph, machine), std::back_inserter(options.stored));
+  pause();
   options.concatenations = join_concatenations(graph);
   Plan plan = make_plan(graph, machine, options);
   if (options.log) options.log(to_text(tally_of(plan, graph)));

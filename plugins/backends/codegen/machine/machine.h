@@ -26,7 +26,8 @@ struct Thresholds {
   double rows_with_prologue;       // a left operand of at least so many rows …
   double dear_prologue;            // … and of fewer operations an element is computed while it is packed
   double small_picture;            // the most places of a picture at whose edges so many taps are padding that leaving them out pays
-  double depthwise_loss;           // what a multiplication of a depthwise convolution loses with channels last, in what a dense one gains
+  double depthwise_gain;           // what a multiplication of a depthwise convolution gains with channels last, in what a dense one gains; less than 0 where it loses
+  double depthwise_taps;           // of one alone from which copying its pictures to channels last and back pays
 
   double gathered_reduction;       // elements from which a reduction gets partial results for what is contiguous
 };

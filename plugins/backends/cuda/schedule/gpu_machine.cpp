@@ -23,7 +23,8 @@ constexpr codegen::Thresholds kThresholds = {
     .rows_with_prologue = std::numeric_limits<double>::infinity(),
     .dear_prologue = 12,
     .small_picture = 64,
-    .depthwise_loss = 8,
+    .depthwise_gain = -8,
+    .depthwise_taps = std::numeric_limits<double>::infinity(),
     .gathered_reduction = 8 * 1024,
 };
 

@@ -32,6 +32,8 @@ std::vector<std::string> names_of(const Target& target, DType dtype, MatrixPart 
     case MatrixPart::large_squares: return names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
     case MatrixPart::one_row: return names_of(dtype, {"dot_row", "row_matrix", "row_of_columns"});
     case MatrixPart::runs: return names_of(dtype, {"outer", "outer_columns", "outer_narrow"});
+    case MatrixPart::rows_of_f16: return names_of(dtype, {"dot_of_f16"});
+    case MatrixPart::rows_of_bf16: return names_of(dtype, {"dot_of_bf16"});
   }
   return {};
 }
@@ -93,6 +95,8 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
       emit_outer_kernel(module, target, dtype, tiles.tile, names[0], Reads::whole_rows);
       emit_outer_kernel(module, target, dtype, tiles.streaming_tile, names[1], Reads::columns);  // masks take registers
       return emit_outer_kernel(module, target, dtype, tiles.narrow_tile, names[2], Reads::columns);
+    case MatrixPart::rows_of_f16: return emit_dot_kernel(module, target, dtype, tiles.dot_tile, names[0], DType::f16);
+    case MatrixPart::rows_of_bf16: return emit_dot_kernel(module, target, dtype, tiles.dot_tile, names[0], DType::bf16);
   }
 }
 
@@ -145,6 +149,8 @@ MatrixKernel MatrixCode::kernel(const codegen::CodeStore& store, DType dtype, co
         kernel.outer = reinterpret_cast<OuterKernel>(f[0]), kernel.outer_columns = reinterpret_cast<OuterKernel>(f[1]);
         kernel.outer_narrow = reinterpret_cast<OuterKernel>(f[2]);
         break;
+      case MatrixPart::rows_of_f16: kernel.dot_of_f16 = reinterpret_cast<DotKernel>(f[0]); break;
+      case MatrixPart::rows_of_bf16: kernel.dot_of_bf16 = reinterpret_cast<DotKernel>(f[0]); break;
     }
   }
   return kernel;

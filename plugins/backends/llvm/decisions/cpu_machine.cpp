@@ -28,7 +28,8 @@ constexpr codegen::Thresholds kThresholds = {
     .rows_with_prologue = 512,
     .dear_prologue = 12,
     .small_picture = 64,
-    .depthwise_loss = 8,  // its weights are then gathered
+    .depthwise_gain = 4,
+    .depthwise_taps = 25,
     .gathered_reduction = 8 * 1024,
 };
 
@@ -91,8 +92,8 @@ constexpr double kFewUnits = 8;
 
 }  // namespace
 
-CpuMachine::CpuMachine(unsigned lanes, bool has_bf16_pairs, bool has_bf16_tiles)
-    : Machine(kThresholds), lanes_(lanes), has_bf16_pairs_(has_bf16_pairs), has_bf16_tiles_(has_bf16_tiles) {}
+CpuMachine::CpuMachine(const Target& target)
+    : Machine(kThresholds), lanes_(target.lanes()), has_half_(target.has_f16c), has_bf16_pairs_(target.has_bf16_pairs), has_bf16_tiles_(target.has_bf16_tiles) {}
 
 bool CpuMachine::worth_storing(double cost, std::size_t paths) const { return paths > 1 && cost * static_cast<double>(paths - 1) > kStoreAndReload; }
 

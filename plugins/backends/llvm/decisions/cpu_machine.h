@@ -1,14 +1,16 @@
 // A CPU as planning knows it: vector registers, caches, threads.
 #pragma once
 
+#include "isa/target.h"
 #include "machine/machine.h"
 
 namespace tenon::llvm_backend {
 
 class CpuMachine : public codegen::Machine {
  public:
-  /// `lanes`: of float32 in a vector register. With `has_bf16_pairs` the machine multiplies pairs of bfloat16, with `has_bf16_tiles` in tile registers.
-  explicit CpuMachine(unsigned lanes, bool has_bf16_pairs = false, bool has_bf16_tiles = false);
+  explicit CpuMachine(const Target& target);
+  /// With so many lanes of float32 in a vector register, and no instructions for half precision.
+  explicit CpuMachine(unsigned lanes) : CpuMachine(Target{.cpu = {}, .features = {}, .vector_bytes = 4 * lanes}) {}
 
   bool worth_storing(double cost, std::size_t paths) const override;
   double cost_of_load(double elements, double points, bool passing) const override;
@@ -42,6 +44,8 @@ class CpuMachine : public codegen::Machine {
   std::int64_t panel_columns(DType dtype) const;
   /// Whether products of the dtype multiply elements of it, two of the sum at a time, and not as they are converted for it.
   bool multiplies_pairs(DType dtype) const { return has_bf16_pairs_ && dtype == DType::bf16; }
+  /// Whether dot products read elements of the dtype, of half precision, and convert them in registers.
+  bool widens(DType dtype) const { return dtype == DType::bf16 || (has_half_ && dtype == DType::f16); }
   /// Rows of results of a pooling that are computed together, each from `window` rows of a product, `step` further than the last.
   std::int64_t pooled_rows(std::int64_t row_elements, std::int64_t step, std::int64_t window) const;
   /// The side of the squares by which a convolution is transformed, where a larger error is allowed; of pictures of so many places a side.
@@ -49,7 +53,7 @@ class CpuMachine : public codegen::Machine {
 
  private:
   unsigned lanes_;
-  bool has_bf16_pairs_, has_bf16_tiles_;
+  bool has_half_, has_bf16_pairs_, has_bf16_tiles_;
 };
 
 }  // namespace tenon::llvm_backend

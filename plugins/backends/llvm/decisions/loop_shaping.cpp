@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "decisions/window_tiles.h"
 #include "loops/merging.h"
 
 namespace tenon::llvm_backend {
@@ -152,6 +153,7 @@ void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
   if (schedule.lanes_inside) merge_short_last(kernel, kernel.inner, algebra, lanes);
   else if (!kernel.outer.empty()) merge_short_last(kernel, kernel.outer, algebra, lanes);
   schedule.tiled = !schedule.lanes_inside && wants_tiles(kernel);
+  if (!schedule.lanes_inside && !schedule.tiled) tile_windows(kernel, algebra, lanes);
 }
 
 }  // namespace tenon::llvm_backend

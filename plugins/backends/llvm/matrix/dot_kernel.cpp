@@ -22,8 +22,8 @@ namespace {
 
 class DotEmitter {
  public:
-  DotEmitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape)
-      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), pairs_(dtype == DType::bf16), align_(size_of(compute_type(dtype))),
+  DotEmitter(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, std::optional<DType> of_b)
+      : module_(module), target_(target), ir_(module.getContext()), shape_(shape), pairs_(dtype == DType::bf16), of_b_(of_b), align_(size_of(compute_type(dtype))),
         lanes_(static_cast<int>(target.vector_bytes / size_of(compute_type(dtype)))) {
     element_ = dtype == DType::f64 ? ir_.getDoubleTy() : ir_.getFloatTy();
     vector_ = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
@@ -115,9 +115,19 @@ class DotEmitter {
     return ir_.CreateMaskedLoad(vector_, address, align_, mask, llvm::Constant::getNullValue(vector_));
   }
 
+  /// Loads half precision as float32.
+  Value* widened_at(Value* from, Value* mask) {
+    auto* halves = llvm::FixedVectorType::get(ir_.getInt16Ty(), static_cast<unsigned>(lanes_));
+    Value* address = ir_.CreateGEP(ir_.getInt16Ty(), from, k_);
+    const llvm::Align align(2);
+    Value* bits = mask ? static_cast<Value*>(ir_.CreateMaskedLoad(halves, address, align, mask, llvm::Constant::getNullValue(halves))) : ir_.CreateAlignedLoad(halves, address, align);
+    if (of_b_ == DType::f16) return ir_.CreateFPExt(ir_.CreateBitCast(bits, llvm::FixedVectorType::get(ir_.getHalfTy(), static_cast<unsigned>(lanes_))), vector_);
+    return ir_.CreateBitCast(ir_.CreateShl(ir_.CreateZExt(bits, llvm::FixedVectorType::get(ir_.getInt32Ty(), static_cast<unsigned>(lanes_))), 16), vector_);
+  }
+
   void add_products(std::vector<Value*>& sums, Value* mask) {
     std::vector<Value*> b;
-    for (Value* column : columns_) b.push_back(vector_at(column, mask));
+    for (Value* column : columns_) b.push_back(of_b_ ? widened_at(column, mask) : vector_at(column, mask));
     std::size_t at = 0;
     for (Value* row : rows_) {
       Value* a = vector_at(row, mask);
@@ -173,6 +183,7 @@ class DotEmitter {
   llvm::IRBuilder<> ir_;
   TileShape shape_;
   bool pairs_;  // an element is two of bfloat16
+  std::optional<DType> of_b_;  // half precision of columns of B, which are widened
   llvm::Align align_;
   int lanes_;
   llvm::Type* element_ = nullptr;
@@ -184,8 +195,8 @@ class DotEmitter {
 
 }  // namespace
 
-void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name) {
-  DotEmitter(module, target, dtype, shape).emit(name);
+void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, std::optional<DType> of_b) {
+  DotEmitter(module, target, dtype, shape, of_b).emit(name);
 }
 
 }  // namespace tenon::llvm_backend

@@ -4,6 +4,7 @@
 #include <llvm/IR/Module.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "core/base/dtype.h"
@@ -11,6 +12,9 @@
 #include "matrix/microkernel.h"
 
 namespace tenon::llvm_backend {
+
+/// Up to so many rows, a transposed matrix is multiplied by dot products and not packed.
+inline constexpr std::int64_t kDotRows = 48;
 
 /// Rows of A and columns of B whose sums stay in registers: 4 by 4 with 32 registers, 2 by 4 with 16.
 TileShape dot_shape(const Target& target);
@@ -23,7 +27,8 @@ TileShape dot_row_shape();
 using DotKernel = void (*)(const void* const* a, const void* const* b, void* c, std::int64_t c_stride, std::int64_t k, std::int64_t rows, std::int64_t columns,
                            std::int64_t accumulate);
 
-/// Adds the function `name` for float32, float64 or pairs of bfloat16, with one of these shapes.
-void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name);
+/// Adds the function `name` for float32, float64 or pairs of bfloat16, with one of these shapes. With `of_b` in half precision, columns of B are read as such and
+/// multiplied in float32 with rows of A that are float32.
+void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, std::optional<DType> of_b = {});
 
 }  // namespace tenon::llvm_backend

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "ahead.h"
@@ -63,6 +64,7 @@ struct MatrixProduct {
   const void* b = nullptr;
   std::int64_t b_row = 0, b_column = 0;
   bool b_halves = false;
+  std::optional<DType> b_widened;  // the half precision of b, where it is not that of a; b is then transposed, and m at most kDotRows
   bool windows = false;
   std::int64_t b_step = 0;
   const RunsOfColumns* runs = nullptr;
@@ -92,7 +94,7 @@ struct MatrixKernel {
   MicroKernel row = nullptr, row_of_columns = nullptr;  // one row: of row_tile, and as wide as streaming_tile, which reads no other columns
   TileShape row_tile;
   std::int64_t sum_step = kUnrolled;  // of what a microkernel sums, taken together: passes of other lengths are slower
-  DotKernel dot = nullptr, dot_row = nullptr;
+  DotKernel dot = nullptr, dot_row = nullptr, dot_of_f16 = nullptr, dot_of_bf16 = nullptr;  // of dot_tile and dot_row_tile; with a right operand of half precision, of dot_tile
   TileShape dot_tile, dot_row_tile;
   WinogradCode small_square, large_square;
   DType dtype = DType::f32;
@@ -150,9 +152,8 @@ class TileRegisters {
   void (*leave_)();
 };
 
-/// Up to so many rows, a transposed b is multiplied by dot products and not packed; and up to so many less one, another b is read where
-/// it lies: packing costs more.
-inline constexpr std::int64_t kDotRows = 48, kFewRows = 12;
+/// Up to so many rows less one, a b that is not transposed is read where it lies: packing costs more.
+inline constexpr std::int64_t kFewRows = 12;
 static_assert(kFewRows <= kDotRows);
 /// Whether a tile's row of so many columns is several lines of the cache, as with AVX-512. One with AVX2 is a line.
 template <class T>

@@ -358,7 +358,7 @@ class Multiplier {
     const TileRegisters registers(kernel_);
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
     const bool in_place = panels_.reads_in_place(panel);
-    const T* b = dots_ || in_place ? static_cast<const T*>(p_.b) + column * p_.b_column : packed;
+    const void* b = dots_ || in_place ? static_cast<const std::byte*>(p_.b) + column * p_.b_column * b_bytes() : static_cast<const void*>(packed);
     const std::int64_t b_row = in_place ? p_.b_row : width_;
     if (c_) return product(b, b_row, windows, row, end, c_ + (row - first_row_of_c_) * p_.c_row + column, p_.c_row, columns, ahead);
     Scratch memory;
@@ -381,12 +381,12 @@ class Multiplier {
 
   const T* row_at(std::int64_t row) const { return a_ + (row - first_row_) * a_row_; }
 
-  void product(const T* b, std::int64_t b_row, WindowRows<T>* windows, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
-    if (windows) return windows->multiply(b, c, c_row, columns);
-    if (swapped_) return swapped_->compute(row, end, (b - static_cast<const T*>(p_.b)) / p_.b_column, columns, c, c_row);
+  void product(const void* b, std::int64_t b_row, WindowRows<T>* windows, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns, Ahead& ahead) const {
+    if (windows) return windows->multiply(static_cast<const T*>(b), c, c_row, columns);
+    if (swapped_) return swapped_->compute(row, end, (static_cast<const T*>(b) - static_cast<const T*>(p_.b)) / p_.b_column, columns, c, c_row);
     if (dots_) return dot_product(b, row, end, c, c_row, columns);
     const std::int64_t some = finished_rows();
-    for (; row < end; row += some, c += some * c_row) few_rows(b, b_row, row, std::min(end, row + some), c, c_row, columns, ahead);
+    for (; row < end; row += some, c += some * c_row) few_rows(static_cast<const T*>(b), b_row, row, std::min(end, row + some), c, c_row, columns, ahead);
   }
 
   /// All passes over so many rows that their sums stay in the first-level cache.
@@ -411,13 +411,16 @@ class Multiplier {
     }
   }
 
-  void dot_product(const T* b, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns) const {
-    const auto [height, width] = p_.m == 1 ? kernel_.dot_row_tile : kernel_.dot_tile;
-    const DotKernel dot = p_.m == 1 ? kernel_.dot_row : kernel_.dot;
+  std::int64_t b_bytes() const { return static_cast<std::int64_t>(p_.b_widened ? size_of(*p_.b_widened) : sizeof(T)); }
+
+  void dot_product(const void* b, std::int64_t row, std::int64_t end, T* c, std::int64_t c_row, std::int64_t columns) const {
+    const bool is_row = p_.m == 1 && !p_.b_widened;
+    const auto [height, width] = is_row ? kernel_.dot_row_tile : kernel_.dot_tile;
+    const DotKernel dot = is_row ? kernel_.dot_row : !p_.b_widened ? kernel_.dot : *p_.b_widened == DType::f16 ? kernel_.dot_of_f16 : kernel_.dot_of_bf16;
     const void *a_rows[kMostRows], *b_columns[kMostRows];
     for (std::int64_t k = 0; k == 0 || k < depth_; k += kDotDepth)
       for (std::int64_t j = 0; j < columns; j += width) {
-        for (std::int64_t l = 0; l < width; ++l) b_columns[l] = b + std::min(j + l, columns - 1) * p_.b_column + k;
+        for (std::int64_t l = 0; l < width; ++l) b_columns[l] = static_cast<const std::byte*>(b) + (std::min(j + l, columns - 1) * p_.b_column + k) * b_bytes();
         for (std::int64_t r = row; r < end; r += height) {
           for (std::int64_t i = 0; i < height; ++i) a_rows[i] = row_at(std::min(r + i, end - 1)) + k;
           dot(a_rows, b_columns, c + (r - row) * c_row + j, c_row, std::min(kDotDepth, depth_ - k), std::min<std::int64_t>(height, end - r),

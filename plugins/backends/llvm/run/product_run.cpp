@@ -149,7 +149,7 @@ Sizes sizes_of(const TiledProduct& step, const CompiledProduct& compiled, const 
   p.windows = step.a.table.has_value();
   if (p.windows) p.b_step = size(step.b.step_stride);
   if (step.runs) sizes.runs = {columns_of(step.runs->first, call), columns_of(step.runs->second, call)};
-  p.b_halves = step.b.in_halves;
+  p.b_halves = step.b.in_halves, p.b_widened = step.b.widened;
   if (!step.b.pack && !step.b.table) p.b_row = size(step.b.row_stride), p.b_column = size(step.b.column_stride);
   p.c_row = size(step.c_row_stride);
   if (step.picture) p.picture_height = size(step.picture->height), p.picture_width = size(step.picture->width), p.square_side = step.picture->square_side;
@@ -189,7 +189,7 @@ class Batch {
     if (step_.runs) p.runs = &sizes_.runs;
     if (!step_.a.pack && has_a) p.a = address(compiled_.a, step_.a.offset, step_.a.batch_strides, index);
     if (step_.a.packs_rows_of_value && has_a) p.a_source = address(compiled_.a, step_.a.offset, step_.a.batch_strides, index);
-    if (!step_.b.pack) p.b = address(compiled_.b, step_.b.offset, step_.b.batch_strides, index);
+    if (!step_.b.pack) p.b = address(compiled_.b, step_.b.offset, step_.b.batch_strides, index, step_.b.widened.value_or(step_.dtype));
     if (!step_.epilogue && has_c) p.c = address(compiled_.c, step_.c_offset, step_.c_batch_strides, index, compute_type(step_.dtype));
     return p;
   }
@@ -289,6 +289,7 @@ void run_pooled(const HostServices& host, const TiledProduct& step, const Compil
 void add_parts(const TiledProduct& step, MatrixParts& parts) {
   if (step.runs) return static_cast<void>(parts.emplace(step.dtype, MatrixPart::runs));
   parts.emplace(step.dtype, MatrixPart::panels);
+  if (step.b.widened) return static_cast<void>(parts.emplace(step.dtype, *step.b.widened == DType::f16 ? MatrixPart::rows_of_f16 : MatrixPart::rows_of_bf16));
   if (step.a.table || step.picture) parts.emplace(step.dtype, MatrixPart::windows);
   const bool few = !step.a.table && (!step.m.is_constant() || step.m.constant() <= kDotRows);
   if (few && !(step.m == ir::Dim(1))) parts.emplace(step.dtype, MatrixPart::few_rows);

@@ -30,7 +30,7 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   plan_options.relaxed = options.relaxed;
   plan_options.pause = pause;
   if (options.log_fusion) plan_options.log = [this](const std::string& line) { host_.log(TENON_INFO, line, "fusion"); };
-  const CpuMachine machine(cache.target().lanes(), cache.target().has_bf16_pairs, cache.target().has_bf16_tiles);
+  const CpuMachine machine(cache.target());
   const auto log = plan_options.log;
   plan_ = codegen::plan_graph(*graph_, machine, std::move(plan_options));
   pause();

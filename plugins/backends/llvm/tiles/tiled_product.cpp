@@ -6,6 +6,7 @@
 
 #include "decisions/loop_shaping.h"
 #include "drafts/operand.h"
+#include "matrix/dot_kernel.h"
 #include "matrix/winograd.h"
 
 namespace tenon::llvm_backend {
@@ -80,9 +81,10 @@ class OperandKernel {
 
 class ProductTiler {
  public:
-  ProductTiler(const Product& product, const TilingContext& context, bool may_pair)
-      : product_(product), context_(context), algebra_(context.algebra), sum_dtype_(compute_type(product.dtype)), dtype_(may_pair && in_pairs() ? product.b.dtype : sum_dtype_),
-        width_(context.machine.panel_columns(dtype_)) {}
+  /// `reads_halves`: operands of half precision are read where they lie, if that can be.
+  ProductTiler(const Product& product, const TilingContext& context, bool reads_halves)
+      : product_(product), context_(context), algebra_(context.algebra), sum_dtype_(compute_type(product.dtype)), dtype_(reads_halves && in_pairs() ? product.b.dtype : sum_dtype_),
+        widens_(reads_halves && widens_right()), width_(context.machine.panel_columns(dtype_)) {}
 
   TiledProduct tile() {
     made_.dtype = dtype_, made_.c = product_.result, made_.c_offset = product_.offset;
@@ -98,6 +100,7 @@ class ProductTiler {
     if (product_.b.windows) read_runs(*product_.b.windows);
     else if (reads_right_in_place()) read(made_.b, *product_.b.matrix);
     else made_.b.pack = pack_columns();
+    if (widens_) made_.b.widened = product_.b.dtype;
     if (is_paired()) pair(made_.a, made_.b);
     return std::move(made_);
   }
@@ -171,7 +174,14 @@ class ProductTiler {
     if (!product_.a.matrix || !is_paired()) return product_.a.matrix && product_.a.dtype == dtype_;
     return product_.a.matrix->column_stride == Dim(1) && (is_even(product_.a.matrix->row_stride) || product_.row_count() == Dim(1));
   }
-  bool reads_right_in_place() const { return product_.b.matrix && product_.b.dtype == dtype_; }
+  bool reads_right_in_place() const { return product_.b.matrix && (product_.b.dtype == dtype_ || widens_); }
+
+  /// Few rows are multiplied by columns that are contiguous, which dot products convert as they read them.
+  bool widens_right() const {
+    if (is_paired() || !product_.b.matrix || !is_reduced_float(product_.b.dtype) || !context_.machine.widens(product_.b.dtype) || product_.a.windows) return false;
+    const Dim rows = product_.row_count();
+    return rows.is_constant() && rows.constant() <= kDotRows && product_.b.matrix->row_stride == Dim(1) && !(product_.b.matrix->column_stride == Dim(1));
+  }
 
   static Dim halved(const Dim& d) { return is_even(d) ? Dim(d.constant() / 2) : Dim(0); }
 
@@ -374,6 +384,7 @@ class ProductTiler {
   const TilingContext& context_;
   IndexAlgebra& algebra_;
   const DType sum_dtype_, dtype_;  // of sums, and of what is multiplied
+  const bool widens_;  // the right operand, of half precision
   const std::int64_t width_;  // of a panel
   Replacements batch_, replacements_;
   Loop row_, column_;       // within a tile

@@ -21,6 +21,7 @@ struct TiledOperand {
   ir::Dim row_stride, column_stride;
   ir::Dim step_stride;  // of a right operand beside windows: between steps of the sum; rows are inside a step
   std::optional<codegen::KernelStep> pack, table;  // of a right operand `table` writes where runs of its columns start, kPlacesOfTable apart
+  std::optional<DType> widened;  // a right operand of half precision with contiguous columns: few rows are multiplied by it where it lies
   bool in_halves = false;  // a right operand of pairs whose rows hold single elements: strides are in those
   bool packs_rows_of_value = false;  // `pack` reads rows of a left operand from `value`, each of them contiguous: the strides say where
 };

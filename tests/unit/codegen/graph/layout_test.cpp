@@ -58,3 +58,17 @@ TEST_CASE("outputs with channels last have the right elements", "[layout]") {
     CHECK(llvm_test::difference(graph, inputs.views, {}, 400).value_or("") == "");
   }
 }
+
+TEST_CASE("filters of one channel each lie as the channels do", "[layout]") {
+  ir::Graph graph = llvm_test::parse(R"(graph @main (%x: f32[2, 32, 13, 12], %k: f32[32, 1, 5, 5]) {
+    %y: f32[2, 32, 13, 12] = conv_sum(%x, %k) {after = [2, 2], before = [2, 2], dilation = [1, 1], groups = 32, stride = [1, 1]}
+    return %y
+  })");
+  codegen::choose_layouts(graph, llvm_backend::CpuMachine(16));
+  for (const NodeId id : graph.nodes()) {
+    if (graph.node(id).op != "conv_sum") continue;
+    CHECK(graph.type(graph.node(id).operands[0]).resolved_strides()[1] == ir::Dim(1));
+    CHECK(graph.type(graph.node(id).operands[1]).resolved_strides()[0] == ir::Dim(1));
+    CHECK(graph.type(graph.node(id).results[0]).resolved_strides()[1] == ir::Dim(1));
+  }
+}

@@ -159,7 +159,7 @@ TEST_CASE("long sums of many rows, and what follows them", "[products]") {
 TEST_CASE("few rows times a transposed matrix, and few columns", "[products]") {
   for (const std::int64_t m : {1, 2, 4, 5, 11, 48, 49})
     for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{257, 131}, {4100, 66}, {1030, 30}, {640, 3}})
-      for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+      for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
         for (const unsigned width : kWidths) {
           INFO(m << " x " << k << " x " << n << ", " << name_of(dtype) << ", width " << width);
           CHECK(difference({m, k, n, false, true}, dtype, {.width = width, .threads = 2}) == "");
@@ -169,7 +169,7 @@ TEST_CASE("few rows times a transposed matrix, and few columns", "[products]") {
 TEST_CASE("few rows times a matrix that lies plain", "[products]") {
   for (const std::int64_t m : {1, 3, 4, 5, 8, 11})
     for (const auto& [k, n] : {std::pair<std::int64_t, std::int64_t>{33, 64}, {257, 131}, {40, 4500}, {1, 300}})
-      for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
+      for (const DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
         for (const unsigned width : kWidths) {
           INFO(m << " x " << k << " x " << n << ", " << name_of(dtype) << ", width " << width);
           CHECK(difference({m, k, n}, dtype, {.width = width, .threads = 2}) == "");
