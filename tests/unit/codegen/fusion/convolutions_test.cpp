@@ -139,18 +139,6 @@ TEST_CASE("depthwise convolutions are loop nests", "[convolutions]") {
   CHECK(difference({2, 16, 20, 20, 16, 3, 3, 1, 1, 1, 16}, DType::f32, true, {}) == "");
 }
 
-TEST_CASE("depthwise convolutions over channels side by side", "[convolutions]") {
-  const std::vector<Convolution> cases = {{2, 16, 20, 20, 16, 5, 5, 1, 2, 1, 16}, {1, 35, 13, 17, 35, 7, 7, 1, 3, 1, 35}, {3, 64, 11, 12, 64, 5, 5, 2, 2, 1, 64},
-                                          {2, 33, 15, 14, 33, 5, 7, 1, 0, 2, 33}, {2, 100, 9, 9, 100, 6, 5, 3, 4, 1, 100}, {2, 32, 10, 10, 64, 5, 5, 1, 2, 1, 32}};
-  for (const Convolution& c : cases)
-    for (const DType dtype : {DType::f32, DType::f64, DType::bf16})
-      for (const unsigned width : {0u, 32u, 16u}) {
-        INFO(text(c) << ", " << name_of(dtype) << ", width " << width);
-        CHECK(difference(c, dtype, true, {.width = width, .threads = 2}) == "");
-        CHECK(difference(c, dtype, false, {.width = width}) == "");
-      }
-}
-
 namespace {
 
 /// Compares so many drawn convolutions of up to `channels` channels with the judge.
