@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from docs.site.cpp_text import end_of_bracket
 
-HEADERS = ("sdk/include/tenon/host.h", "framework/core/abi/plugin.h", "framework/core/abi/device.h", "framework/core/abi/bytes.h", "framework/core/abi/graph_buffer.h")
+HEADERS = ("sdk/include/tenon/host.h", "framework/core/abi/plugin.h", "framework/core/abi/device.h", "framework/core/abi/profiling.h", "framework/core/abi/bytes.h", "framework/core/abi/graph_buffer.h")
 COMMENT = re.compile(r"/\*.*?\*/|(?:[ \t]*//[^\n]*\n?)+", re.S)
 # What is no declaration of its own: preprocessor lines other than constants, and brackets around all.
 AROUND = re.compile(r'^(?:#(?!define TENON_(?!API\b)).*|extern "C" \{|namespace [\w:]+ \{|\}(?:  // namespace.*)?|class \w+;|struct \w+;|using namespace .*)\n', re.M)

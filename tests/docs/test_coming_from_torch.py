@@ -147,24 +147,38 @@ def set_stance():
     assert tenon.stats()["graphs"] == 2
 
 
-def allow_in_graph():
+def profiler():
+    compiled = tenon.compile(double)
+    compiled(X)
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
+        compiled(X)
+    names = [event.key for event in seen.key_averages()]
+    assert "tenon: call double" in names and "tenon: add" in names
+
+
+def allow_in_graph(caplog):
     @torch.compiler.allow_in_graph
     def inner(x):
         return x.sin() + 1
 
-    assert tenon.explain(lambda x: inner(x) * 2, X).op_count == 3
+    with caplog.at_level(logging.WARNING, "tenon"):
+        assert tenon.explain(lambda x: inner(x) * 2, X).op_count == 3
+    assert all("tenon.allow_in_graph makes it one node" in record.message for record in caplog.records)  # once a process
     marked = tenon.allow_in_graph(lambda x: x.sin() + 1)
     assert tenon.explain(lambda x: marked(x) * 2, X).op_count == 2
 
 
 def substitute_in_graph():
-    if dynamo.trace_rules.is_polyfilled_callable(operator.indexOf) is False:
+    import zlib  # a function written in C that Tenon does not follow, and torch has no substitute for
 
-        @torch.compiler.substitute_in_graph(operator.indexOf, skip_signature_check=True)
-        def index_of(values, wanted):
-            return list(values).index(wanted)
+    if not dynamo.trace_rules.is_polyfilled_callable(zlib.adler32):
 
-    assert torch.equal(tenon.compile(lambda x: x + operator.indexOf([1, 2], 2))(X), X + 1)
+        @torch.compiler.substitute_in_graph(zlib.adler32, skip_signature_check=True)
+        def length(data, value=1):
+            return len(data) + value
+
+    report = tenon.explain(lambda x: x + zlib.adler32(b"abc"), X)
+    assert report.graph_break_count == 0 and torch.equal(report.result, X + 4)  # what the substitute says, as torch.compile has it
 
 
 def nested_compile_region():
@@ -328,7 +342,7 @@ def logs(capfd):
 LINES = {
     "torch.compile(fn)": as_torch_compile, "model.compile()": model_compile, "fullgraph=": flags, "mode=": modes, "backend=fn": backend_function,
     'backend="inductor"': backend_by_name, 'options={"max_autotune": True}': options, "compiled._orig_mod": orig_mod, "torch._dynamo.explain(fn)(x)": explain,
-    "TORCH_TRACE": trace,
+    "TORCH_TRACE": trace, "torch.profiler": profiler,
     "disable": disable, "is_compiling": is_compiling, "set_stance": set_stance, "allow_in_graph": allow_in_graph, "substitute_in_graph": substitute_in_graph,
     "nested_compile_region": nested_compile_region, "assume_constant_result": assume_constant_result, "cudagraph_mark_step_begin": cudagraph_mark_step_begin,
     "list_backends": list_backends, "graph_break": graph_break, "mark_dynamic": mark_dynamic, "mark_static": mark_static, "reset": reset,

@@ -31,6 +31,13 @@ def test_mypy_has_nothing_to_say(tmp_path):
     assert [line for line in checked.stdout.splitlines() if line.startswith("programs") or f"{HERE}/programs" in line] == []
 
 
+def test_mypy_finds_no_error_in_what_the_programs_import(tmp_path):
+    pytest.importorskip("mypy")
+    pytest.importorskip("torch")
+    checked = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), *map(str, PROGRAMS)], env={**os.environ, "MYPYPATH": PACKAGE}, cwd=HERE, capture_output=True, text=True)
+    assert checked.stdout == f"Success: no issues found in {len(PROGRAMS)} source files\n", checked.stdout + checked.stderr
+
+
 def test_basedpyright_has_nothing_to_say(tmp_path):
     pytest.importorskip("basedpyright")
     pytest.importorskip("torch")

@@ -49,6 +49,7 @@ void add_passes(CLI::App& app, Command& command);
 void add_ops(CLI::App& app, Command& command);
 void add_verify(CLI::App& app, Command& command);
 void add_explain(CLI::App& app, Command& command);
+void add_report(CLI::App& app, Command& command);
 void add_flags(CLI::App& app, Command& command);
 void add_cache(CLI::App& app, Command& command);
 void add_doctor(CLI::App& app, Command& command);

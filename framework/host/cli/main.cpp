@@ -73,7 +73,7 @@ int main(int count, char** arguments) {
   app.add_option("--set", command.settings, "set a value of the configuration, for example --set runtime.threads=2")->type_name("SECTION.KEY=VALUE");
   app.add_option("--logs", command.logs, "logs to write to stderr, as TENON_LOGS")->type_name("NAMES");
   app.fallthrough();
-  for (const auto add : {add_plugins, add_run, add_passes, add_ops, add_verify, add_explain, add_flags, add_cache, add_doctor}) add(app, command);
+  for (const auto add : {add_plugins, add_run, add_passes, add_ops, add_verify, add_explain, add_report, add_flags, add_cache, add_doctor}) add(app, command);
   try {
     app.parse(count, arguments);
     refuse_empty_values(app);

@@ -62,6 +62,8 @@ struct Config {
   // [diagnostics]
   std::vector<std::string> logs;
   std::string progress = "auto";
+  std::string trace;
+  std::string perf;
 
   /// Directories of TENON_PLUGIN_PATH; they rank before `plugin_paths`.
   std::vector<std::string> environment_plugin_paths;

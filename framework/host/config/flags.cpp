@@ -45,6 +45,10 @@ const std::array kFlags = {
     Flag{"cache.bytes", "TENON_CACHE_BYTES", &Config::cache_bytes, "how much of compiled code is kept on disk"},
     Flag{"diagnostics.progress", "TENON_PROGRESS", &Config::progress,
          "tell on stderr of a compile that takes more than a second: always, never, or auto: where stderr is a terminal"},
+    Flag{"diagnostics.trace", "TENON_TRACE", &Config::trace,
+         "write captures, compiles, calls and kernels as a trace in Chrome's format to this file (\"%p\" in it: the number of the process)", true},
+    Flag{"diagnostics.perf", "TENON_PERF", &Config::perf,
+         "tell Linux perf of generated code: map (names, in /tmp/perf-PID.map) or jitdump (names, code and lines, in jit-PID.dump here)"},
     Flag{"diagnostics.logs", "TENON_LOGS", &Config::logs, "logs that are written to stderr; \"all\" for every one"},
 };
 

@@ -5,6 +5,7 @@
 #include "host/autodiff/kept_choice.h"
 #include "host/config/given_names.h"
 #include "host/devices/tensor_copy.h"
+#include "host/diagnostics/profiling.h"
 #include "host/diagnostics/progress.h"
 #include "host/driver/captured_graph.h"
 #include "host/driver/entry_guard.h"
@@ -152,6 +153,10 @@ int32_t tenon_session_on_log(TenonSession* session, const char* names, void (*li
 void tenon_on_progress(void (*listener)(const char* line, double part)) { set_progress_listener(listener); }
 
 void tenon_on_message(void (*listener)(const char* category, const char* text)) { set_message_listener(listener); }
+
+void tenon_on_range(const TenonRangeListener* listener) { set_range_listener(listener); }
+
+const TenonProfiling* tenon_profiling(void) { return &profiling_table(); }
 
 int32_t tenon_session_log_enabled(TenonSession* session, const char* category) {
   return session && category && session->session->events.wants(category) ? 1 : 0;

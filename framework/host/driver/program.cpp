@@ -9,6 +9,7 @@
 #include "core/ir/printer.h"
 #include "core/ops/check/type_checker.h"
 #include "host/config/given_names.h"
+#include "host/diagnostics/profiling.h"
 #include "host/diagnostics/progress.h"
 #include "host/plugins/contact/cancellation.h"
 
@@ -83,6 +84,7 @@ using namespace tenon::host;
 
 TenonProgram::TenonProgram(std::shared_ptr<Session> session, const TenonCompileRequest& request) {
   const auto start = std::chrono::steady_clock::now();
+  const ProfiledRange range("compile");
   const bool may_cancel = TENON_COVERS(&request, cancel_context);
   const CancelScope cancelling(may_cancel ? request.cancelled : nullptr, may_cancel ? request.cancel_context : nullptr);
   const json options = options_of(request.options);

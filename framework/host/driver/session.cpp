@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "host/diagnostics/perf_code.h"
+#include "host/diagnostics/trace.h"
 #include "host/driver/diagnosis.h"
 #include "host/machine/memory_pool.h"
 #include "host/machine/threads.h"
@@ -18,6 +20,8 @@ Session::Session(const TenonSessionOptions* options) : config(Config::load(optio
   for (const std::string& name : config.logs) logs += (logs.empty() ? "" : ",") + name;
   events.set_logs(logs);
   if (std::ranges::find(config.logs, "help") != config.logs.end()) std::fputs(log_help().c_str(), stderr);
+  for (const std::string& wrong : {config.trace.empty() ? std::string() : start_trace(config.trace), start_perf_code(config.perf)})
+    if (!wrong.empty()) events.warn_once("runtime", wrong);
   set_thread_count(config.threads);
   pool_set_idle_limit(config.pool_bytes);
 }

@@ -1,7 +1,10 @@
 #include "host/partition/claims.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
+#include "host/diagnostics/profiling.h"
 #include "host/partition/group_graph.h"
 #include "host/plugins/contact/cancellation.h"
 #include "host/plugins/contact/given_text.h"
@@ -65,6 +68,8 @@ class Collector {
 }  // namespace
 
 ClaimAnswer ask_claims(BackendInstance& backend, const ir::Graph& graph, ConstantStore& constants, Events& events) {
+  ProfiledRange range;
+  if (takes_ranges()) range.begin(fmt::format("claims of {}", backend.name()));
   const Crossing crossing(graph, constants);
   Collector collector(graph);
   const TenonClaims claims = collector.table();

@@ -1,5 +1,6 @@
 #include "host/passes/pass_manager.h"
 
+#include <fmt/ranges.h>
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 
 #include "core/ir/printer.h"
 #include "core/ops/check/type_checker.h"
+#include "host/diagnostics/profiling.h"
 #include "host/passes/graph_changes.h"
 #include "host/passes/pass_result.h"
 #include "host/plugins/contact/cancellation.h"
@@ -84,6 +86,8 @@ void PassManager::run_crossing(PipelineResult& result, const Crossing& crossing)
 }
 
 void PassManager::attempt(PipelineResult& result, const Crossing& crossing, PassRecord& record) const {
+  ProfiledRange range;
+  if (takes_ranges()) range.begin(fmt::format("passes: {}", fmt::join(crossing.passes, ", ")));
   const auto start = std::chrono::steady_clock::now();
   Result<PassOutcome> outcome = call_passes(*crossing.plugin, crossing.passes, result.graph, config_.plugin_options(crossing.plugin->name));
   record.milliseconds = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

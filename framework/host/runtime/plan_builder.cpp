@@ -7,6 +7,7 @@
 
 #include "core/ir/symbol_uses.h"
 #include "host/diagnostics/failure.h"
+#include "host/diagnostics/profiling.h"
 #include "host/diagnostics/progress.h"
 #include "host/machine/threads.h"
 #include "host/plugins/contact/cancellation.h"
@@ -257,6 +258,8 @@ std::optional<Error> PlanBuilder::compile(Step& step) {
   for (std::size_t i = 0; i < step.group.nodes.size(); ++i) origins[step.group.graph->nodes()[i].value] = step.group.nodes[i].value;
   if (environment_.progress) environment_.progress->begin_group(backend.name(), step.node_count);
   const ProgressScope telling(environment_.progress);
+  ProfiledRange range;
+  if (takes_ranges()) range.begin(fmt::format("compile by {}: {} nodes", backend.name(), step.node_count));
   auto made = Artefact::compile(environment_.backends[step.backend], *step.group.graph, environment_.constants, environment_.options, origins);
   if (!made) return made.error();
   step.artefact = *std::move(made);

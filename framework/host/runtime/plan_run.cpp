@@ -10,6 +10,7 @@
 #include "core/ops/infer.h"
 #include "host/devices/tensor_copy.h"
 #include "host/diagnostics/failure.h"
+#include "host/diagnostics/profiling.h"
 #include "host/machine/strided_copy.h"
 #include "host/plugins/contact/given_tensor.h"
 #include "host/runtime/checked_run.h"
@@ -24,9 +25,10 @@ using Clock = std::chrono::steady_clock;
 void PlanRun::steps() {
   if (context_.devices) [[unlikely]] return steps_on_devices();
   const std::size_t count = plan_.steps().size();
+  const bool one_by_one = context_.watched || takes_ranges();
   for (std::uint32_t s = 0; s < count; ++s) {
     StepState& state = *context_.steps[s];
-    if (!state.plain || context_.watched) [[unlikely]] {
+    if (!state.plain || one_by_one) [[unlikely]] {
       step(s);
       continue;
     }
@@ -93,6 +95,8 @@ std::string PlanRun::words_of_work(std::uint32_t s) const {
 void PlanRun::step(std::uint32_t s) {
   const Step& step = *plan_.steps()[s];
   StepCounts& counts = context_.steps[s]->counts;
+  ProfiledRange range;
+  if (takes_ranges()) [[unlikely]] range.begin(words_of(step));
   const bool timed = context_.timed && step.device == 0;  // a device has not run yet what it was given
   const auto start = timed ? Clock::now() : Clock::time_point();
   if (step.late) context_.prepare_late(s);
@@ -107,6 +111,13 @@ void PlanRun::step(std::uint32_t s) {
   if (!timed) return;
   StepCounts::add(counts.timed_runs, 1);
   StepCounts::add(counts.nanoseconds, std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - start).count());
+}
+
+/// "llvm: 12 nodes".
+std::string PlanRun::words_of(const Step& step) const {
+  if (step.kind == Step::Kind::copy) return "copy";
+  if (step.kind == Step::Kind::branch) return "branch";
+  return fmt::format("{}: {} node{}", plan_.environment().backends[step.backend]->name(), step.node_count, step.node_count == 1 ? "" : "s");
 }
 
 void PlanRun::complete(std::uint32_t s) {

@@ -21,6 +21,7 @@ class PlanRun {
   void step_on_devices(std::uint32_t s);
   /// Throws what a failure that lost a device is to the user; returns where the plan had given it nothing.
   void lose_device(std::uint32_t s, const Failure& why) const;
+  std::string words_of(const Step& step) const;
   std::string words_of_work(std::uint32_t s) const;
   void step(std::uint32_t s);
   void group(std::uint32_t s);

@@ -23,7 +23,7 @@ std::int64_t element_count(std::span<const std::int64_t> shape) {
 }  // namespace
 
 Interpreter::Interpreter(HostServices host, ir::Graph graph)
-    : host_(host), graph_(std::move(graph)), dead_after_(graph_.nodes().size()), outputs_of_(graph_.value_capacity()) {
+    : host_(host), profiling_(host), graph_(std::move(graph)), dead_after_(graph_.nodes().size()), outputs_of_(graph_.value_capacity()) {
   for (std::uint32_t k = 0; k < graph_.outputs().size(); ++k) outputs_of_[graph_.outputs()[k].value.value].push_back(k);
   std::unordered_map<ValueId, std::size_t> last_use;
   for (std::size_t i = 0; i < graph_.nodes().size(); ++i) {
@@ -92,6 +92,8 @@ class Execution {
       views_[node.results[0].value] = view_of(node.results[0], const_cast<void*>(constant.data));
       return;
     }
+    Range range;
+    if (plan_.profiling_.takes_ranges()) [[unlikely]] range.begin(plan_.profiling_, std::string(node.op), place_of(node));
     std::vector<ops::TensorView> inputs, outputs;
     for (ValueId v : node.operands) inputs.push_back(views_[v.value]);
     for (ValueId r : node.results) outputs.push_back(prepare(r));
@@ -127,9 +129,10 @@ class Execution {
   static const ir::Attribute* constant_index(const ir::Node& node) { return node.op == "constant" ? node.attribute("index") : nullptr; }
 
   static std::string words(const ir::Node& node, const std::string& text) {
-    if (node.location->line == 0) return text;
-    return node.location->file + ":" + std::to_string(node.location->line) + ": " + text;
+    return node.location->line == 0 ? text : place_of(node) + ": " + text;
   }
+  /// "file:line", or nothing.
+  static std::string place_of(const ir::Node& node) { return node.location->line == 0 ? std::string() : node.location->file + ":" + std::to_string(node.location->line); }
 
   void free_value(ValueId v) {
     if (void*& memory = owned_[v.value]) {

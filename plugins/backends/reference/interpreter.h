@@ -9,6 +9,7 @@
 #include "core/ir/graph.h"
 #include "core/ops/op.h"
 #include "tenon/backend.h"
+#include "tenon/profiling.h"
 
 namespace tenon::reference {
 
@@ -24,6 +25,7 @@ class Interpreter : public Artefact {
   friend class Execution;
 
   HostServices host_;
+  Profiling profiling_;
   ir::Graph graph_;
   std::vector<std::vector<ValueId>> dead_after_;      // by position of the node: intermediates that nothing reads later
   std::vector<std::vector<std::uint32_t>> outputs_of_;  // by ValueId: the outputs that it is

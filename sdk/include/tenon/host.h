@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "core/abi/plugin.h"
+#include "core/abi/profiling.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -106,6 +107,20 @@ TENON_API void tenon_on_message(void (*listener)(const char* category, const cha
    `line` says it in words and `part` from 0 to 1; an empty line says that the compile has ended. It is called on a thread of its own four times a second,
    maybe once more after the compile; that does not wait for it. */
 TENON_API void tenon_on_progress(void (*listener)(const char* line, double part));
+
+/* Takes ranges of time as they begin and end: captures of drivers, compiles, groups and kernels, on the thread where they are. */
+typedef struct TenonRangeListener {
+  size_t struct_size;
+  void (*begin)(const char* name, const char* place); /* place: "file:line" of the user's program, or empty */
+  void (*end)(void);                                  /* maybe of a range that began before anybody listened */
+} TenonRangeListener;
+
+/* Ranges go to `listener` from now on, in the whole process; null ends that. It lasts as long as the process, is called on several threads at a time, with
+   whatever these hold, and must not call back into libtenon. */
+TENON_API void tenon_on_range(const TenonRangeListener* listener);
+
+/* For drivers: what ranges and code are told by, as plugins get it by TenonHost.feature("profiling"). */
+TENON_API const TenonProfiling* tenon_profiling(void);
 
 /* For drivers: whether a log is on, a line for a log, an event of the driver's own (a JSON object with a "kind"). */
 TENON_API int32_t tenon_session_log_enabled(TenonSession* session, const char* category);

@@ -96,12 +96,37 @@ def test_wrong_arguments_raise_eagers_error(args, kwargs):
         ({"options": {"recompile_limit": 0}}, "a positive int, got 0"),
         ({"options": {"llvm": object()}}, "JSON"),
         ({"dynamic": "yes"}, "True, False or None, got 'yes'"),
+        ({"fullgraph": "no"}, "fullgraph must be True or False, got 'no'"),
+        ({"disable": "no"}, "disable must be True or False, got 'no'"),
+        ({"in_place": 1}, "in_place must be True or False, got 1"),
+        ({"backend": "inducter"}, "unknown backend 'inducter'; did you mean 'inductor'.*; Tenon's: .*llvm.*; torch's: "),
         ({"in_place": True}, "in_place=True compiles a torch.nn.Module"),
     ],
 )
 def test_settings_are_checked(arguments, words):
     with pytest.raises(tenon.ConfigError, match=words):
         tenon.compile(lambda x: x + 1, **arguments)(torch.ones(2))
+
+
+@pytest.mark.parametrize(
+    "ask, words",
+    [
+        (lambda: tenon.explain(5), "tenon.explain takes a function, a callable object or a module, got int"),
+        (lambda: tenon.report(None), "tenon.report takes a function, a callable object or a module, got NoneType"),
+        (lambda: tenon.register_backend(5, print), "the name of a backend is a text, got 5"),
+        (lambda: tenon.register_backend("mine", 5), "the backend 'mine' must be a callable"),
+        (lambda: tenon.export(print, torch.ones(2)), r"got Tensor: one argument x is written \(x,\)"),
+    ],
+)
+def test_what_is_asked_wrongly_is_named(ask, words):
+    with pytest.raises(tenon.ConfigError, match=words):
+        ask()
+
+
+@pytest.mark.parametrize("ask, words", [(tenon.explain, r"explain\(\) got an unexpected keyword argument 'bakend'; did you mean 'backend'"), (tenon.report, "report")])
+def test_a_misspelt_argument_is_named(ask, words):
+    with pytest.raises(TypeError, match=words):
+        ask(lambda x: x, bakend="llvm")
 
 
 @pytest.mark.parametrize("thing", [3, "text", None.__class__(), [1]])

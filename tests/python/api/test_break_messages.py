@@ -107,6 +107,14 @@ NODE = Node()
 REFERENCE = weakref.ref(NODE)
 
 
+GONE = weakref.ref(Node())
+
+
+def follows_a_weak_reference(a):
+    GONE()
+    return a * 2
+
+
 def waits(a):
     async def later():
         return a * 2
@@ -130,6 +138,7 @@ def compiles(a):
     (calls_a_disabled_one, "take tenon.disable off it"),
     (breaks_itself, "take the call of tenon.graph_break() out"),
     (changes_errstate, "enter np.errstate around the call"),
+    (follows_a_weak_reference, "hold the object itself, not a weak reference to it"),
     (waits, "outside of the compiled function"),
     (branches, "tenon.cond"),
     (compiles, "compile it once"),
@@ -138,6 +147,24 @@ def test_a_break_says_what_to_do(fn, advice):
     reasons = tenon.explain(fn)(A).break_reasons
     assert any(advice in reason.hint for reason in reasons), reasons
     assert all(reason.hint for reason in reasons)
+
+
+def test_an_exchange_between_processes_says_what_to_do():
+    torch = pytest.importorskip("torch")
+    distributed = pytest.importorskip("torch.distributed")
+    distributed.init_process_group("gloo", store=distributed.HashStore(), rank=0, world_size=1)
+    try:
+
+        def shares(x):
+            y = x * 2
+            distributed.all_reduce(y)
+            return y + 1
+
+        report = tenon.explain(shares, torch.ones(3))
+        assert torch.equal(report.result, torch.full((3,), 3.0))
+        assert report.break_reasons and any("communicate outside of the compiled function" in reason.hint for reason in report.break_reasons), report
+    finally:
+        distributed.destroy_process_group()
 
 
 def recompile_text(fn, calls, capfd):

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import tenon
+from tenon._explain import _steps
+from tenon._report.contents import _ptx_by_step
 from tenon._report.layout import layers, positions
 
 
@@ -141,6 +143,72 @@ def test_a_call_that_raises_leaves_no_file(tmp_path):
     with pytest.raises(KeyError, match="mine"):
         tenon.report(fn, path=tmp_path / "page.html")(np.ones(3))
     assert not (tmp_path / "page.html").exists()
+
+
+def test_steps_know_their_graph(reported):
+    found, _, data = reported
+    products = [step for step in data["steps"] if step["kind"] == "product"]
+    assert {step["graph"] for step in products} == {0} and {step["graph"] for step in data["steps"]} == {0, 1}
+    for step in found.explanation.steps:
+        assert {node.line for node in step.nodes} <= {call[5][1] for call in found.explanation.graphs[step.graph].traced.calls}
+
+
+def test_a_later_run_stands_beside_the_first(tmp_path):
+    calls = []
+
+    def counted(x):
+        calls.append(1)
+        return np.sin(x) * 2
+
+    found = tenon.report(counted, path=tmp_path / "page.html", runs=3)(np.ones(50))
+    _, data = read(tmp_path / "page.html")
+    assert len(calls) == 3 and found.explanation.graph_count == 1
+    assert [step["us"] > 0 and step["warm"] > 0 for step in data["steps"]] == [True]
+    assert all(step["warm"] is None for step in read_of(tmp_path, counted)["steps"]) and len(calls) == 4
+
+
+def read_of(folder, fn):
+    tenon.report(fn, path=folder / "once.html")(np.ones(50))
+    return read(folder / "once.html")[1]
+
+
+@pytest.mark.parametrize("runs", [0, -1, 1.5, True, "2"])
+def test_a_number_of_runs_that_is_none_is_refused(runs):
+    with pytest.raises(tenon.ConfigError, match="runs= as a whole number from 1 on, not"):
+        tenon.report(two_parts, runs=runs)
+
+
+@pytest.mark.parametrize("path", [None, 5, "a\0b"])
+def test_a_path_that_is_none_is_refused(path):
+    with pytest.raises(tenon.ConfigError, match="path= takes the name of a file"):
+        tenon.report(two_parts, path=path)(X, W)
+
+
+PTX = """.version 8.6
+.target sm_90
+.visible .entry kernel0(
+\t.param .u64 p0
+)
+{
+\tret;
+}
+.visible .entry kernel1(
+\t.param .u64 p0
+)
+{
+\tadd.f32 %f1, %f2, %f3;
+}
+"""
+
+
+def test_the_code_of_a_card_is_that_of_its_step():
+    """What the plugin cuda says (tests/unit/cuda_run/steps_test.cpp), without one."""
+    outline = [json.dumps({"program": 1, "step": step, "kind": "kernel", "nodes": [{"op": "add"}], "loops": "kernel"}) for step in range(2)]
+    host = json.dumps({"program": 1, "step": 0, "kind": "kernel", "nodes": [{"op": "sin"}]})
+    lines = [("steps", "", '{"graph":0}'), ("steps", "llvm", host), ("steps", "", '{"graph":1}'), *(("steps", "cuda", line) for line in outline), ("kernel_code", "cuda", PTX)]
+    code = _ptx_by_step(lines)
+    assert sorted(code) == [(2, 0), (2, 1)] and "add.f32" in code[2, 1] and "add.f32" not in code[2, 0]
+    assert [(step.program, step.graph, step.step) for step in _steps(lines)] == [(1, 0, 0), (2, 1, 0), (2, 1, 1)]
 
 
 def test_options_are_checked_by_name():

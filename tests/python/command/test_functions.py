@@ -1,4 +1,4 @@
-"""``tenon run`` and ``tenon explain`` on functions of Python files."""
+"""``tenon run``, ``tenon explain`` and ``tenon report`` on functions of Python files."""
 import os
 import pathlib
 import shutil
@@ -69,6 +69,43 @@ def test_a_function_is_explained(program, tenon_command):
     assert "Graph Count: 1" in done.out and "numpy.sin" in done.out
     done = tenon_command("explain", f"{program}/program.py:branched", "--input", f"a={program}/a.npy", "--json")
     assert done.json["graph_break_count"] == 1 and "if a.sum() > 0:" in done.json["break_reasons"][0]
+
+
+def test_a_function_is_reported(program, tenon_command):
+    given = (f"{program}/program.py:branched", "--input", f"a={program}/a.npy")
+    done = tenon_command("report", *given)
+    assert done.status == 0, done.err
+    page = tenon_command.folder / "tenon-report.html"
+    assert done.out.strip() == f"a report of 2 graphs and 1 breaks: {page}" and page.read_text().startswith("<!doctype html>")
+    done = tenon_command("report", *given, "--out", f"{program}/page.html", "--runs", "1", "--json")
+    assert done.json == {"path": f"{program}/page.html", "graph_count": 2, "graph_break_count": 1} and (program / "page.html").stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("out, why", [("none/page.html", "No such file or directory"), (".", "Is a directory"), ("/proc/page.html", "")])
+def test_a_report_that_cannot_be_written_is_refused_before_the_program_runs(program, tenon_command, out, why):
+    (program / "loud.py").write_text("print('imported')\n" + PROGRAM)
+    done = tenon_command("report", f"{program}/loud.py:branched", "--input", f"a={program}/a.npy", "--out", out)
+    assert done.status == 2 and "cannot write to" in done.err and why in done.err and "imported" not in done.out, done.err
+
+
+@pytest.mark.parametrize("command", ["run", "explain", "report"])
+@pytest.mark.parametrize(
+    "target, words",
+    [
+        ("program.py", "program.py"),
+        ("none.py:f", "none.py"),
+        ("program.py:scald", "did you mean 'scaled'?"),
+        ("program.txt:f", "program.txt"),
+        (":scaled", "cannot read"),
+        ("program.py:", "program.py"),
+        ("wrong.py:f", "SyntaxError"),
+    ],
+)
+def test_a_target_that_is_none_is_named(program, tenon_command, monkeypatch, command, target, words):
+    (program / "program.txt").write_text("")
+    (program / "wrong.py").write_text("def f(:\n")
+    done = tenon_command(command, f"{program}/{target}" if target[0] != ":" else target, "--input", f"a={program}/a.npy")
+    assert done.status == (1 if "wrong" in target else 2) and words in done.err and "Traceback" not in done.err, done.err
 
 
 @pytest.mark.parametrize(

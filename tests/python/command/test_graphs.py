@@ -1,6 +1,7 @@
 """Running, verifying and rewriting graphs from files."""
 from __future__ import annotations
 
+import json
 import numpy as np
 import pytest
 
@@ -104,3 +105,11 @@ def test_only_pictures_of_devices_are_laid_out_by_a_pass(tenon_command, device, 
     (tenon_command.folder / "g.tir").write_text(text)
     done = tenon_command("passes", "run", "channels_last", "g.tir")
     assert done.status == 0 and f" = {op}(" in done.out, done.err
+
+
+def test_a_run_of_a_graph_is_traced(tenon_command):
+    (tenon_command.folder / "g.tir").write_text("graph @main (%x: f32[3]) {\n  %y: f32[3] = add(%x, 1)\n  return %y\n}\n")
+    done = tenon_command("run", "g.tir", TENON_TRACE="trace.json")
+    assert done.status == 0, done.err
+    names = {event["name"] for event in json.loads((tenon_command.folder / "trace.json").read_text())}
+    assert {"compile", "add"} <= names

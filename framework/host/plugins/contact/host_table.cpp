@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "host/diagnostics/events.h"
+#include "host/diagnostics/profiling.h"
 #include "host/diagnostics/progress.h"
 #include "host/machine/memory_pool.h"
 #include "host/machine/threads.h"
@@ -133,7 +134,7 @@ std::int32_t cache_put(void* self, TenonBytes key, TenonBytes value) {
   return stored ? TENON_OK : TENON_UNSUPPORTED;
 }
 
-const void* feature(void*, const char*) { return nullptr; }
+const void* feature(void*, const char* name) { return name && std::string_view(name) == "profiling" ? &profiling_table() : nullptr; }
 
 void note_progress(void*, std::int64_t done, std::int64_t total) {
   if (Progress* told = CallState::current().progress) told->note_pieces(done, total);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "device/cards.h"
+#include "fusion/step_outline.h"
 #include "run/ordering.h"
 
 namespace tenon::cuda {
@@ -69,7 +70,15 @@ CardProgram::CardProgram(HostServices host, ir::Graph graph, const Options& opti
   for (const ValueId input : graph_.inputs()) number_bytes_.push_back(graph_.type(input).is_host_scalar() ? static_cast<std::uint8_t>(size_of(graph_.type(input).dtype)) : 0);
   find_runs();
   find_order();
+  if (host_.log_enabled("steps")) say_steps();
   code_ = std::make_unique<CardCode>(host_, ordinal_, plan_);
+}
+
+/// Before the code: its function "kernel<i>" is that of step i.
+void CardProgram::say_steps() const {
+  const std::size_t number = codegen::next_program_number();
+  for (std::size_t s = 0; s < plan_.plan.steps.size(); ++s) host_.log(TENON_INFO, codegen::step_outline(graph_, plan_.plan, number, s), "steps");
+  host_.log(TENON_INFO, codegen::memory_line(graph_, plan_.plan, number), "steps");
 }
 
 /// Views of a tensor may start anywhere: the code for them is made when the first comes.

@@ -44,6 +44,7 @@ class CardProgram : public Artefact {
   struct Call;
 
   CardCode& loose_code();
+  void say_steps() const;
   void find_runs();
   void find_order();
   std::vector<KernelLaunch> launches(const CardCode& code, const Call& call) const;

@@ -24,6 +24,7 @@ using ObjectCode = std::string;
 /// Functions in this process.
 struct LinkedCode {
   std::vector<void*> functions;
+  std::vector<std::size_t> sizes;           // of each in bytes
   std::shared_ptr<const CodePiece> memory;  // their code goes with its last copy
 };
 

@@ -10,6 +10,7 @@
 #include "background.h"
 #include "core/base/error.h"
 #include "machine.h"
+#include "tenon/profiling.h"
 
 namespace tenon::llvm_backend {
 
@@ -52,11 +53,12 @@ struct KernelCache::Batch {
 };
 
 /// Takes code for a kernel that somebody still wants; who improves it in the background may come late.
-void KernelCache::publish(const std::string& text, void* function, const LinkedCode& linked) {
+void KernelCache::publish(const HostServices& host, const std::string& text, const LinkedCode& linked, std::size_t function) {
   const auto found = known_.find(text);
   if (found == known_.end()) return;
   found->second.code->memory.push_back(linked.memory);
-  found->second.code->function.store(reinterpret_cast<KernelFunction>(function), std::memory_order_release);
+  found->second.code->function.store(reinterpret_cast<KernelFunction>(linked.functions[function]), std::memory_order_release);
+  if (const auto& name = found->second.name) Profiling(host).tell_code(name->name, linked.functions[function], linked.sizes[function], name->file, name->line);
 }
 
 /// The entries of kernels, some perhaps without code yet. They stay while they are held.
@@ -66,6 +68,12 @@ KernelCache::Codes KernelCache::entries(Texts texts) {
   Codes codes;
   for (const std::string& text : texts) codes.push_back(known_[text].code);
   return codes;
+}
+
+void KernelCache::name(const KernelRequest& request, Texts texts) {
+  if (request.names.empty()) return;
+  const std::lock_guard lock(mutex_);
+  for (std::size_t i = 0; i < texts.size(); ++i) known_[texts[i]].name = request.names[i];
 }
 
 void KernelCache::look_for_idle() {
@@ -87,7 +95,7 @@ void KernelCache::compile(const HostServices& host, const Batch& batch, const st
   const LinkedCode linked = link(object, batch.names);
   {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < batch.kernels.size(); ++i) publish(batch.texts[i], linked.functions[i], linked);
+    for (std::size_t i = 0; i < batch.kernels.size(); ++i) publish(host, batch.texts[i], linked, i);
   }
   std::string all;
   for (const std::string& text : batch.texts) all += text;
@@ -135,7 +143,7 @@ void KernelCache::take_stored(const HostServices& host, const KernelRequest& req
     const LinkedCode code = linked(store, key, names);
     const std::lock_guard lock(mutex_);
     for (std::size_t k = 0; k < code.functions.size(); ++k) {
-      publish(texts[kernels[k]], code.functions[k], code);
+      publish(host, texts[kernels[k]], code, k);
       if (names[k].starts_with(kQuickName) && request.swap_tiers) quick.push_back(request.kernels[kernels[k]]);
     }
   }
@@ -171,6 +179,7 @@ std::vector<std::shared_ptr<const KernelCode>> KernelCache::kernels(const HostSe
     texts.push_back(codegen::to_text(*k));
   }
   const Codes codes = entries(texts);
+  name(request, texts);
   if (!request.listing) take_stored(host, request, texts, codes);  // stored code has no text to show
   const auto threads = static_cast<std::size_t>(request.listing ? 1 : std::max(1, host.thread_count()));
   const auto batches = new_batches(request, texts, codes, threads);
@@ -220,12 +229,12 @@ std::size_t KernelCache::size() const {
 }
 
 MatrixKernel KernelCache::matrix_kernel(const HostServices& host, DType dtype, const MatrixParts& parts) {
-  return matrices_ ? matrices_->matrix_kernel(host, dtype, parts) : matrix_code_.kernel(code_store(host, target()), dtype, parts);
+  return matrices_ ? matrices_->matrix_kernel(host, dtype, parts) : matrix_code_.kernel(host, dtype, parts);
 }
 
 void KernelCache::prepare(const HostServices& host, DType dtype, MatrixPart part) {
   if (matrices_) return matrices_->prepare(host, dtype, part);
-  matrix_code_.prepare(code_store(host, target()), dtype, part);
+  matrix_code_.prepare(host, dtype, part);
 }
 
 KernelCache& kernel_cache(unsigned width, bool quiet_comparisons) {

@@ -20,12 +20,19 @@
 
 namespace tenon::llvm_backend {
 
+/// What profilers call the code of a kernel, and the line of the user's program that it is of, where that is known.
+struct CodeName {
+  std::string name, file;
+  int line = 0;
+};
+
 /// What a program needs of the cache.
 struct KernelRequest {
   std::span<const codegen::Kernel* const> kernels;
   const MatrixParts& products;  // what matrix products will be asked for
   const std::function<void(const std::string&)>& listing;  // takes the text and the code of the kernels that are compiled now
   bool swap_tiers = true;  // start with quick code, which better code replaces from the background
+  std::vector<std::shared_ptr<const CodeName>> names = {};  // by kernel, for profilers; else empty
 };
 
 /// Throws Exception (cancelled) when nobody waits for the current compile any more.
@@ -57,6 +64,7 @@ class KernelCache {
   struct Entry {
     std::shared_ptr<KernelCode> code = std::make_shared<KernelCode>();
     bool left_quick = false;  // nobody held it when better code was due
+    std::shared_ptr<const CodeName> name = nullptr;  // null: no profiler has asked
   };
   using Codes = std::vector<std::shared_ptr<KernelCode>>;
   using Texts = std::span<const std::string>;
@@ -68,7 +76,8 @@ class KernelCache {
   std::vector<Batch> new_batches(const KernelRequest& request, Texts texts, const Codes& codes, std::size_t threads);
   void compile(const HostServices& host, const Batch& batch, const std::function<void(const std::string&)>& listing);
   void improve_later(const HostServices& host, const std::vector<const codegen::Kernel*>& kernels);
-  void publish(const std::string& text, void* function, const LinkedCode& linked);
+  void name(const KernelRequest& request, Texts texts);
+  void publish(const HostServices& host, const std::string& text, const LinkedCode& linked, std::size_t function);
   void prepare(const HostServices& host, DType dtype, MatrixPart part);
 
   Jit jit_;

@@ -19,7 +19,7 @@ using llvm::orc::ExecutorAddr;
 /// What a link finds, for its caller: LLVM's linker owns the rest.
 struct Outcome {
   std::shared_ptr<CodePiece> memory;
-  std::unordered_map<std::string, void*> functions;  // by name
+  std::unordered_map<std::string, std::pair<void*, std::size_t>> functions;  // by name, with their sizes
   std::string problem;
 };
 
@@ -104,7 +104,7 @@ class Context final : public jitlink::JITLinkContext {
 
   llvm::Error notifyResolved(jitlink::LinkGraph& graph) override {
     for (jitlink::Symbol* symbol : graph.defined_symbols())
-      if (symbol->hasName() && symbol->isCallable()) outcome_.functions.emplace(symbol->getName().str(), symbol->getAddress().toPtr<void*>());
+      if (symbol->hasName() && symbol->isCallable()) outcome_.functions.try_emplace(symbol->getName().str(), symbol->getAddress().toPtr<void*>(), symbol->getSize());
     return llvm::Error::success();
   }
   void notifyFinalized(jitlink::JITLinkMemoryManager::FinalizedAlloc allocation) override { allocation.release(); }
@@ -126,7 +126,8 @@ LinkedCode link(const ObjectCode& object, const std::vector<std::string>& names)
   for (const std::string& name : names) {
     const auto found = outcome.functions.find(name);
     if (found == outcome.functions.end()) throw Exception(Code::internal, "linking generated code: there is no " + name);
-    code.functions.push_back(found->second);
+    code.functions.push_back(found->second.first);
+    code.sizes.push_back(found->second.second);
   }
   code.memory = std::move(outcome.memory);
   return code;

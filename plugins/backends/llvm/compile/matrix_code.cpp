@@ -7,6 +7,7 @@
 #include <string>
 
 #include "matrix/amx_kernel.h"
+#include "tenon/profiling.h"
 
 namespace tenon::llvm_backend {
 
@@ -100,7 +101,16 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
   }
 }
 
-const std::vector<void*>& MatrixCode::functions(const codegen::CodeStore& store, DType dtype, MatrixPart part) {
+namespace {
+
+void tell_profilers(const HostServices& host, const std::vector<std::string>& names, const LinkedCode& code) {
+  const Profiling profiling(host);
+  for (std::size_t i = 0; profiling.takes_code() && i < names.size(); ++i) profiling.tell_code("tenon: product " + names[i], code.functions[i], code.sizes[i], {}, 0);
+}
+
+}  // namespace
+
+const std::vector<void*>& MatrixCode::functions(const HostServices& host, DType dtype, MatrixPart part) {
   Entry* entry = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -109,23 +119,26 @@ const std::vector<void*>& MatrixCode::functions(const codegen::CodeStore& store,
     entry = known.get();
   }
   const std::lock_guard lock(entry->mutex);
-  auto& [functions, memory] = entry->code;
+  const std::vector<void*>& functions = entry->code.functions;
   if (!functions.empty()) return functions;
   const auto names = names_of(jit_.target(), dtype, part);
+  const codegen::CodeStore store = code_store(host, jit_.target());
   const std::string key = store.key(fmt::format("matrix part {}", static_cast<int>(part)), name_of(dtype));
   entry->code = linked(store, key, names);
-  if (!functions.empty()) return functions;
-  const ObjectCode object = jit_.compile(Tier::tuned, [&](llvm::Module& module) { fill(module, dtype, part, names); });
-  store.put_object(key, object);
-  entry->code = link(object, names);
+  if (functions.empty()) {
+    const ObjectCode object = jit_.compile(Tier::tuned, [&](llvm::Module& module) { fill(module, dtype, part, names); });
+    store.put_object(key, object);
+    entry->code = link(object, names);
+  }
+  tell_profilers(host, names, entry->code);
   return functions;
 }
 
-MatrixKernel MatrixCode::kernel(const codegen::CodeStore& store, DType dtype, const MatrixParts& wanted) {
+MatrixKernel MatrixCode::kernel(const HostServices& host, DType dtype, const MatrixParts& wanted) {
   MatrixKernel kernel = shapes(dtype);
   for (const auto& [of, part] : wanted) {
     if (of != dtype || !needs(of, part)) continue;
-    const std::vector<void*>& f = functions(store, dtype, part);
+    const std::vector<void*>& f = functions(host, dtype, part);
     switch (part) {
       case MatrixPart::panels:
         kernel.fetching = reinterpret_cast<MicroKernel>(f[0]), kernel.plain = reinterpret_cast<MicroKernel>(f[1]);

@@ -28,11 +28,11 @@ class MatrixCode {
   explicit MatrixCode(Jit& jit) : jit_(jit) {}
 
   /// Compiles a part, or takes it from the store, where it is not known yet.
-  void prepare(const codegen::CodeStore& store, DType dtype, MatrixPart part) {
-    if (needs(dtype, part)) functions(store, dtype, part);
+  void prepare(const HostServices& host, DType dtype, MatrixPart part) {
+    if (needs(dtype, part)) functions(host, dtype, part);
   }
   /// Gives the code of products in float32, float64 or pairs of bfloat16: of all parts that are wanted for that dtype. The functions of others are null.
-  MatrixKernel kernel(const codegen::CodeStore& store, DType dtype, const MatrixParts& wanted);
+  MatrixKernel kernel(const HostServices& host, DType dtype, const MatrixParts& wanted);
 
  private:
   struct Entry {
@@ -42,7 +42,7 @@ class MatrixCode {
 
   /// False of windows whose rows are copied: they are multiplied as other rows are.
   bool needs(DType dtype, MatrixPart part) const { return part != MatrixPart::windows || !has_tile_registers(jit_.target(), dtype); }
-  const std::vector<void*>& functions(const codegen::CodeStore& store, DType dtype, MatrixPart part);
+  const std::vector<void*>& functions(const HostServices& host, DType dtype, MatrixPart part);
   MatrixKernel shapes(DType dtype) const;
   void fill(llvm::Module& module, DType dtype, MatrixPart part, const std::vector<std::string>& names) const;
 

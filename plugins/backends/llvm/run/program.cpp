@@ -1,8 +1,10 @@
 #include "program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <cstring>
 #include <set>
 
 #include "core/base/error.h"
@@ -10,6 +12,8 @@
 #include "core/ops/catalog.h"
 #include "core/ops/reference/reference.h"
 #include "fusion/overwriting.h"
+#include "fusion/step_nodes.h"
+#include "fusion/step_outline.h"
 #include "graph/planning.h"
 #include "lane_parts.h"
 #include "step_times.h"
@@ -22,7 +26,7 @@ using codegen::KernelStep;
 using codegen::LibraryStep;
 
 Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const ProgramOptions& options)
-    : host_(host), log_times_(options.log_times), cache_(cache), graph_(std::make_unique<ir::Graph>(std::move(graph))) {
+    : host_(host), profiling_(host), log_times_(options.log_times), cache_(cache), graph_(std::make_unique<ir::Graph>(std::move(graph))) {
   const auto pause = [this] { stop_if_cancelled(host_); };
   codegen::PlanOptions plan_options;
   plan_options.fuse = options.fuse;
@@ -41,6 +45,7 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   compile_kernels(cache, options);
   aliases_ = placement_.aliases(*graph_, plan_);
   if (options.log_steps || log_times_) say_steps();
+  name_steps();
   drop_what_only_compiling_needs(options);
 }
 
@@ -50,11 +55,38 @@ Program::~Program() {
 }
 
 void Program::say_steps() {
-  static std::atomic<std::size_t> said{0};
-  number_ = ++said;
+  number_ = codegen::next_program_number();
   if (!host_.log_enabled("steps")) return;
-  for (std::size_t s = 0; s < plan_.steps.size(); ++s) host_.log(TENON_INFO, step_outline(*graph_, plan_, number_, s), "steps");
-  host_.log(TENON_INFO, memory_line(*graph_, plan_, number_), "steps");
+  for (std::size_t s = 0; s < plan_.steps.size(); ++s) host_.log(TENON_INFO, codegen::step_outline(*graph_, plan_, number_, s), "steps");
+  host_.log(TENON_INFO, codegen::memory_line(*graph_, plan_, number_), "steps");
+}
+
+void Program::name_steps() {
+  for (const codegen::Step& step : plan_.steps) {
+    const std::vector<NodeId> nodes = codegen::nodes_of(step);
+    const ir::Node* placed = codegen::placed_node(*graph_, nodes);
+    step_names_ += codegen::words_of(*graph_, nodes) + '\0' + (placed ? fmt::format("{}:{}", placed->location->file, placed->location->line) : std::string()) + '\0';
+  }
+  step_names_.shrink_to_fit();
+}
+
+void Program::begin_range(Range& range, std::size_t step) const {
+  const char* name = step_names_.c_str();
+  for (std::size_t skipped = 0; skipped < 2 * step; ++skipped) name += std::strlen(name) + 1;
+  range.begin(profiling_, name, name + std::strlen(name) + 1);
+}
+
+/// What profilers call the code of kernels; nothing where nobody asks.
+std::vector<std::shared_ptr<const CodeName>> Program::code_names(const std::vector<const KernelStep*>& steps) const {
+  std::vector<std::shared_ptr<const CodeName>> names;
+  if (!profiling_.takes_code()) return names;
+  for (const KernelStep* step : steps) {
+    const ir::Node* placed = codegen::placed_node(*graph_, step->nodes);
+    CodeName name{"tenon: " + codegen::words_of(*graph_, step->nodes), {}, 0};
+    if (placed) name.file = placed->location->file, name.line = static_cast<int>(placed->location->line);
+    names.push_back(std::make_shared<const CodeName>(std::move(name)));
+  }
+  return names;
 }
 
 /// Steps that copy memory onto itself: what they copy is needed by nobody else, so that it was given the same place.
@@ -155,7 +187,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     if (auto* with = product(s)) add_parts(*with, products);
     if (auto* with = chain(s)) add_parts(with->first, products), add_parts(with->second, products);
   }
-  const auto code = cache.kernels(host_, {wanted, products, listing, options.swap_tiers});
+  const auto code = cache.kernels(host_, {wanted, products, listing, options.swap_tiers, code_names(steps)});
   code_.reserve(plan_.steps.size());
   std::size_t next = 0;
   auto take = [&]() {
@@ -215,6 +247,8 @@ void Program::execute(const TenonExecuteArgs& args, const std::size_t* offsets) 
 
 void Program::run_step(std::size_t step, const Call& call) const {
   using Clock = std::chrono::steady_clock;
+  Range range;
+  if (profiling_.takes_ranges()) [[unlikely]] begin_range(range, step);
   const auto start = log_times_ ? Clock::now() : Clock::time_point();
   if (auto* kernel = std::get_if<CompiledKernel>(&code_[step])) run(host_, *kernel, call);
   else if (auto* product = std::get_if<std::unique_ptr<CompiledProduct>>(&code_[step])) run(host_, std::get<TiledProduct>(tiles_[step]), **product, call);

@@ -14,6 +14,7 @@
 #include "decisions/cpu_machine.h"
 #include "product_run.h"
 #include "tenon/backend.h"
+#include "tenon/profiling.h"
 
 namespace tenon::llvm_backend {
 
@@ -62,6 +63,9 @@ class Program : public Artefact {
   std::vector<std::optional<codegen::SizedKernel>> shared_kernels(const std::vector<const codegen::KernelStep*>& steps, std::size_t least) const;
   std::vector<Place> places_of(const codegen::KernelStep& step) const;
   void say_steps();
+  void name_steps();
+  void begin_range(Range& range, std::size_t step) const;
+  std::vector<std::shared_ptr<const CodeName>> code_names(const std::vector<const codegen::KernelStep*>& steps) const;
   void execute(const TenonExecuteArgs& args, const std::size_t* offsets);
   void run_step(std::size_t step, const Call& call) const;
   void run_library(const codegen::LibraryStep& step, const Call& call) const;
@@ -69,6 +73,8 @@ class Program : public Artefact {
   bool defines_symbols(ValueId value) const;
 
   HostServices host_;
+  Profiling profiling_;
+  std::string step_names_;  // by step: its ops and its place in the user's program, each with a zero behind it; thousands of programs keep them
   bool log_times_ = false;
   std::size_t number_ = 0;  // of the programs that say their steps
   KernelCache& cache_;

@@ -3,15 +3,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/ir/printer.h"
 #include "decisions/cpu_schedule.h"
 #include "fusion/lifetimes.h"
+#include "fusion/step_nodes.h"
 
 namespace tenon::llvm_backend {
 
 using codegen::ContractionStep;
 using codegen::KernelStep;
-using codegen::LibraryStep;
 
 namespace {
 
@@ -27,29 +26,6 @@ double flops_of(const codegen::Product& product, std::span<const std::int64_t> s
   return flops;
 }
 
-std::vector<NodeId> nodes_of(const ContractionStep& step) {
-  std::vector<NodeId> nodes = step.epilogue ? step.epilogue->nodes : std::vector{step.product.node};
-  if (step.pooling) nodes.insert(nodes.end(), step.pooling->kernel.nodes.begin(), step.pooling->kernel.nodes.end());
-  return nodes;
-}
-
-const char* kind_of(const codegen::Step& step) {
-  if (std::holds_alternative<KernelStep>(step)) return "kernel";
-  return std::holds_alternative<LibraryStep>(step) ? "library" : "product";
-}
-
-std::vector<NodeId> nodes_of(const codegen::Step& step) {
-  if (auto* kernel = std::get_if<KernelStep>(&step)) return kernel->nodes;
-  if (auto* product = std::get_if<ContractionStep>(&step)) return nodes_of(*product);
-  if (auto* library = std::get_if<LibraryStep>(&step)) return {library->node};
-  const auto& chain = std::get<codegen::ChainStep>(step);
-  std::vector<NodeId> nodes{chain.first.node};
-  nodes.insert(nodes.end(), chain.between.nodes.begin(), chain.between.nodes.end());
-  const std::vector<NodeId> last = nodes_of(chain.second);
-  nodes.insert(nodes.end(), last.begin(), last.end());
-  return nodes;
-}
-
 double flops_of(const codegen::Step& step, std::span<const std::int64_t> symbols) {
   if (auto* kernel = std::get_if<KernelStep>(&step)) return flops_of(*kernel, symbols);
   if (auto* product = std::get_if<ContractionStep>(&step)) return flops_of(product->product, symbols);
@@ -57,35 +33,7 @@ double flops_of(const codegen::Step& step, std::span<const std::int64_t> symbols
   return 0;
 }
 
-/// The loops of a step that are its own, not of its products.
-const codegen::Kernel* loops_of(const codegen::Step& step) {
-  if (auto* kernel = std::get_if<KernelStep>(&step)) return &kernel->kernel;
-  if (auto* chain = std::get_if<codegen::ChainStep>(&step)) return &chain->between.kernel;
-  auto* product = std::get_if<ContractionStep>(&step);
-  return product && product->epilogue ? &product->epilogue->kernel : nullptr;
-}
-
-nlohmann::json outline(const ir::Graph& graph, NodeId id) {
-  const ir::Node& node = graph.node(id);
-  nlohmann::json said{{"op", node.op}};
-  if (!node.results.empty()) said["name"] = graph.value(node.results[0]).name, said["type"] = ir::print_type(graph, graph.type(node.results[0]));
-  if (node.location.is_known()) said.update({{"file", node.location->file}, {"line", node.location->line}, {"function", node.location->function}, {"code", node.location->code}});
-  return said;
-}
-
 }  // namespace
-
-std::string step_outline(const ir::Graph& graph, const codegen::Plan& plan, std::size_t program, std::size_t step) {
-  nlohmann::json nodes = nlohmann::json::array();
-  for (const NodeId id : nodes_of(plan.steps[step])) nodes.push_back(outline(graph, id));
-  nlohmann::json line{{"program", program}, {"step", step}, {"kind", kind_of(plan.steps[step])}, {"nodes", std::move(nodes)}};
-  if (const codegen::Kernel* loops = loops_of(plan.steps[step])) line["loops"] = codegen::to_text(*loops);
-  return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string memory_line(const ir::Graph& graph, const codegen::Plan& plan, std::size_t program) {
-  return nlohmann::json{{"program", program}, {"alive", codegen::lives_of(plan, graph, plan.algebra).alive_at_steps(plan.steps.size())}}.dump();
-}
 
 std::string step_line(const ir::Graph& graph, const codegen::Plan& plan, std::size_t program, std::size_t step, std::span<const std::int64_t> symbols, double microseconds) {
   std::set<std::size_t> values;
@@ -102,8 +50,8 @@ std::string step_line(const ir::Graph& graph, const codegen::Plan& plan, std::si
     }
   }
   std::string what;
-  for (NodeId id : nodes_of(plan.steps[step])) what += (what.empty() ? "" : " ") + std::string(graph.node(id).op);
-  return nlohmann::json{{"program", program}, {"step", step}, {"kind", kind_of(plan.steps[step])}, {"what", what}, {"us", microseconds}, {"bytes", bytes}, {"flops", flops_of(plan.steps[step], symbols)}}.dump();
+  for (NodeId id : codegen::nodes_of(plan.steps[step])) what += (what.empty() ? "" : " ") + std::string(graph.node(id).op);
+  return nlohmann::json{{"program", program}, {"step", step}, {"kind", codegen::kind_of(plan.steps[step])}, {"what", what}, {"us", microseconds}, {"bytes", bytes}, {"flops", flops_of(plan.steps[step], symbols)}}.dump();
 }
 
 }  // namespace tenon::llvm_backend

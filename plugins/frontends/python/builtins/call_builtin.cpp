@@ -7,6 +7,7 @@
 #include "python/builtins/handlers.h"
 #include "python/builtins/legacy_tensors.h"
 #include "python/builtins/ordering.h"
+#include "python/builtins/substitutes.h"
 #include "python/builtins/table.h"
 #include "python/builtins/varying_sizes.h"
 #include "python/compat/object_layout.h"
@@ -360,7 +361,10 @@ Handled call_builtin(Evaluator& evaluator, PyObject* callable, Arguments argumen
     Ref bound = checked(Py_TYPE(callable)->tp_descr_get(callable, owner.get(), reinterpret_cast<PyObject*>(Py_TYPE(owner.get()))));
     return call_method(evaluator, bound.get(), owner.get(), std::move(arguments));
   }
-  if (self == nullptr || PyModule_Check(self)) throw GraphBreak(fmt::format("a call of the C function {}", name_of(callable)), advice_on(callable));
+  if (self == nullptr || PyModule_Check(self)) {
+    if (const Ref substitute = substitute_for(callable)) return evaluator.call_now(substitute.get(), std::move(arguments));
+    throw GraphBreak(fmt::format("a call of the C function {}", name_of(callable)), advice_on(callable));
+  }
   return call_method(evaluator, callable, self, std::move(arguments));
 }
 

@@ -17,6 +17,7 @@
 #include "python/recording/tensor_recorder.h"
 #include "python/session/errors.h"
 #include "python/session/messages.h"
+#include "python/session/ranges.h"
 #include "python/session/session.h"
 
 namespace tenon::python {
@@ -103,7 +104,15 @@ PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObj
   ++counters().calls;
   if (messages_wait()) [[unlikely]] deliver_messages();
   const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
-  if (runs_plainly()) [[unlikely]] return eagerly(call);
+  const SaidToCalls said = said_to_calls();
+  if (said.is_profiled != torch_takes_ranges()) [[unlikely]] give_ranges_to_torch(said.is_profiled);
+  if (said.runs_plainly) [[unlikely]] return eagerly(call);
+  if (!profiling().takes_ranges()) [[likely]] return call_here(call);
+  const CallRange range("call " + name_);
+  return call_here(call);
+}
+
+inline PyObject* FunctionCache::call_here(const CallArguments& call) {
   budget_.begins_call();
   if (trial_ && trial_->next() == PlainTrial::Way::plain) [[unlikely]] return run_on_trial(call);
   Beginning beginning;
@@ -263,6 +272,8 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
   std::variant<EntryRef, CaptureBreak> captured;
   {
     Stopwatch watch(observer_, "capture");
+    Range range;
+    if (profiling().takes_ranges()) range.begin(profiling(), "capture " + name_);
     captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_, told_.dynamic), point.numbers,
                                {.places = {.host_only = false, .backends = settings_.callable ? nullptr : &settings_.backends}, .freeze = freeze, .leave_loops = leaves_loops, .stepped = leaves_loops ? &stepped_ : nullptr, .plain = leaves_loops ? &plain_functions_ : nullptr});
   }

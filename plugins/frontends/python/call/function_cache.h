@@ -71,6 +71,7 @@ class FunctionCache {
     double seconds = 0;
     std::int64_t compiled = 0;
   };
+  PyObject* call_here(const CallArguments& call);
   PyObject* run(EntryRef entry, const CallArguments& call, const Beginning& beginning);
   PyObject* run_in_steps(EntryRef entry, std::vector<Ref> objects, const Beginning& beginning);
   PyObject* run_on_trial(const CallArguments& call);

@@ -66,45 +66,65 @@ class Watched {
   std::uint64_t version_ = 0;
 };
 
-/// What was found when the dicts were last looked into.
-struct Stance {
-  Watched modules, watched;     // sys.modules; the globals of the module that has the stance
-  PyObject* globals = nullptr;  // borrowed from that module; null where the program has not imported it
-  PyObject* held = nullptr;     // the stance: another one is never at its address
-  bool plainly = false;
+/// A name in a module of torch's, where the program has imported that, and what it stood for.
+class WatchedName {
+ public:
+  constexpr WatchedName(const char* module, const char* name) : module_name_(module), name_text_(name) {}
+
+  /// After a change of sys.modules.
+  void find_module(PyObject* loaded) noexcept {
+    if (!module_) module_ = PyUnicode_InternFromString(module_name_);
+    PyObject* module = PyDict_GetItemWithError(loaded, module_);
+    if (!module) PyErr_Clear();
+    globals_ = module && PyModule_Check(module) ? PyModule_GetDict(module) : nullptr;
+  }
+  bool is_loaded() const noexcept { return globals_ != nullptr; }
+  /// Whether it stands for another object than when this was last asked; `is` says for which.
+  bool changed() noexcept {
+    if (!watched_.changed(globals_)) [[likely]] return false;
+    if (!name_) name_ = PyUnicode_InternFromString(name_text_);
+    PyObject* now = PyDict_GetItemWithError(globals_, name_);
+    if (!now) PyErr_Clear();
+    if (now == held_) return false;
+    Py_XSETREF(held_, Py_XNewRef(now));
+    return true;
+  }
+  PyObject* is() const noexcept { return held_; }
+
+ private:
+  const char *module_name_, *name_text_;
+  PyObject *module_ = nullptr, *name_ = nullptr;  // as strings of Python's
+  PyObject* globals_ = nullptr;                   // borrowed from the module
+  PyObject* held_ = nullptr;                      // another one is never at its address
+  Watched watched_;
 };
 
-constinit Stance g_stance;
+constinit Watched g_modules;
+constinit WatchedName g_stance("torch._dynamo.eval_frame", "_stance");
+constinit WatchedName g_profiler("torch.autograd.profiler", "_is_profiler_enabled");
+constinit SaidToCalls g_said;
 
-PyObject* find_globals(PyObject* loaded) noexcept {
-  static PyObject* const name = PyUnicode_InternFromString("torch._dynamo.eval_frame");
-  PyObject* module = PyDict_GetItemWithError(loaded, name);
-  if (!module) PyErr_Clear();
-  return module && PyModule_Check(module) ? PyModule_GetDict(module) : nullptr;
-}
-
-bool find_stance(PyObject* globals) noexcept {
-  static PyObject* const name = PyUnicode_InternFromString("_stance");
-  PyObject* stance = PyDict_GetItemWithError(globals, name);
-  if (!stance) {
-    PyErr_Clear();
-    return false;
-  }
-  if (g_stance.held == stance) return g_stance.plainly;
-  Py_XSETREF(g_stance.held, Py_NewRef(stance));
-  const Ref said = Ref::steal(PyObject_GetAttrString(stance, "stance"));
+bool forces_eager(PyObject* stance) noexcept {
+  const Ref said = stance ? Ref::steal(PyObject_GetAttrString(stance, "stance")) : Ref();
   if (!said) PyErr_Clear();
   return said && PyUnicode_Check(said.get()) && PyUnicode_CompareWithASCIIString(said.get(), "force_eager") == 0;
 }
 
+void find_modules(PyObject* loaded) noexcept {
+  g_stance.find_module(loaded);
+  if (compat::kHasDictVersions || !g_profiler.is_loaded()) g_profiler.find_module(loaded);
+  if (!g_stance.is_loaded()) g_said.runs_plainly = false;
+  if (!g_profiler.is_loaded()) g_said.is_profiled = false;
+}
+
 }  // namespace
 
-bool runs_plainly() noexcept {
+SaidToCalls said_to_calls() noexcept {
   PyObject* const loaded = PyImport_GetModuleDict();
-  if (g_stance.modules.changed(loaded)) [[unlikely]] g_stance.globals = find_globals(loaded);
-  if (!g_stance.globals) [[likely]] return false;
-  if (g_stance.watched.changed(g_stance.globals)) [[unlikely]] g_stance.plainly = find_stance(g_stance.globals);
-  return g_stance.plainly;
+  if (g_modules.changed(loaded)) [[unlikely]] find_modules(loaded);
+  if (g_stance.is_loaded() && g_stance.changed()) [[unlikely]] g_said.runs_plainly = forces_eager(g_stance.is());
+  if (g_profiler.is_loaded() && g_profiler.changed()) [[unlikely]] g_said.is_profiled = g_profiler.is() == Py_True;
+  return g_said;
 }
 
 }  // namespace tenon::python

@@ -20,8 +20,13 @@ struct ToldToTorch {
 /// captured, never by a call that finds its code. A failure to read counts as nothing told.
 ToldToTorch told_to_torch();
 
-/// Whether torch.compiler.set_stance has said "force_eager", which holds for code that is compiled, too. Asked by every call: two loads, where Python counts
-/// the changes of dicts. Needs the GIL.
-bool runs_plainly() noexcept;
+/// What torch says to calls, those of compiled code too.
+struct SaidToCalls {
+  bool runs_plainly = false;  // torch.compiler.set_stance has said "force_eager"
+  bool is_profiled = false;   // a profiler of torch's is active
+};
+
+/// Asked by every call: three loads, where Python counts the changes of dicts. Needs the GIL.
+SaidToCalls said_to_calls() noexcept;
 
 }  // namespace tenon::python

@@ -151,6 +151,7 @@ class Report : public CaptureObserver {
     const bool computes = entry.op_count() > 0;
     const Py_ssize_t graph = computes ? PyList_GET_SIZE(graphs_.get()) : -1, first_guard = PyList_GET_SIZE(guards_.get()), stop = PyList_GET_SIZE(breaks_.get());
     if (computes) checked(PyList_Append(graphs_.get(), make_traced_graph(entry.captured(), name_).get()));
+    if (computes) say_in_steps("graph", graph);
     entries_.emplace_back(&entry);
     for (const BackwardReport& backward : backward_reports(entry.captured())) {
       Ref kept = checked(PyList_New(0));
@@ -200,22 +201,29 @@ class Report : public CaptureObserver {
   std::map<std::string, double> seconds_;
 };
 
-Ref explain(PyObject* callable, PyObject* args, PyObject* kwargs, Settings settings) {
+/// What is called once and then again, without being captured anew where nothing has changed: steps then have times that are not of a first run.
+Ref explain(PyObject* callable, PyObject* args, PyObject* kwargs, Settings settings, long runs) {
   FlatCall flat(args, kwargs);
   Report report(callable);
   FunctionCache cache(Ref::borrow(callable), std::move(settings));
   cache.observe(&report);
   Ref result = checked(cache.call(flat.arguments.values, flat.arguments.positional, flat.arguments.keyword_names));
+  cache.observe(nullptr);
+  for (long run = 1; run < runs; ++run) {
+    say_in_steps("run", run);
+    checked(cache.call(flat.arguments.values, flat.arguments.positional, flat.arguments.keyword_names));
+  }
   return report.dict(result);
 }
 
 PyObject* explain_capture(PyObject*, PyObject* args) {
   PyObject *callable = nullptr, *values = nullptr, *keywords = nullptr, *dict = nullptr;
-  if (!PyArg_ParseTuple(args, "OO!O!O:explain_capture", &callable, &PyTuple_Type, &values, &PyDict_Type, &keywords, &dict)) return nullptr;
+  long runs = 1;
+  if (!PyArg_ParseTuple(args, "OO!O!Ol:explain_capture", &callable, &PyTuple_Type, &values, &PyDict_Type, &keywords, &dict, &runs)) return nullptr;
   auto settings = read_settings(dict);
   if (!settings) return nullptr;
   try {
-    return explain(callable, values, keywords, std::move(*settings)).release();
+    return explain(callable, values, keywords, std::move(*settings), runs).release();
   } catch (const PythonError&) {
   } catch (const std::exception& failure) {
     set_error(ErrorClass::error, failure.what());

@@ -1,5 +1,7 @@
 #include "python/session/collected_logs.h"
 
+#include <fmt/format.h>
+
 #include <mutex>
 #include <vector>
 
@@ -57,6 +59,11 @@ Ref end_collecting() {
     if (!list || !entry || PyList_Append(list.get(), entry.get()) < 0) return {};
   }
   return list;
+}
+
+void say_in_steps(const char* what, long number) {
+  TenonSession* s = session();
+  if (s && tenon_session_log_enabled(s, "steps")) tenon_session_log(s, TENON_INFO, "steps", fmt::format("{{\"{}\":{}}}", what, number).c_str());
 }
 
 }  // namespace tenon::python

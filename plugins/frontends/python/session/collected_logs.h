@@ -13,4 +13,7 @@ bool begin_collecting(const std::string& names);
 /// Ends it. A list of (log, plugin or "", text), in the order in which it was said; empty with an exception set.
 Ref end_collecting();
 
+/// Says {"what": number} in the log "steps", where that is listened to: to which graph what follows belongs, or in which run it is.
+void say_in_steps(const char* what, long number);
+
 }  // namespace tenon::python

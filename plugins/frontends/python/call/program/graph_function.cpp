@@ -9,11 +9,14 @@
 #include "python/objects/graph_break.h"
 #include "python/results/device_results.h"
 #include "python/results/torch_results.h"
+#include "python/session/collected_logs.h"
+#include "python/session/ranges.h"
 
 namespace tenon::python {
 
 void GraphFunction::compile(std::span<PyObject* const> examples) {
   if (is_compiled()) return;
+  say_in_steps("backward", 1);
   std::optional<Program> program = settings_.callable ? compile_with_callable(*captured_, settings_, name_, examples) : compile_natively(*captured_, settings_);
   if (!program) {
     if (Ref interrupt = compat::take_interrupt()) compat::set_exception(std::move(interrupt));
@@ -56,6 +59,8 @@ int GraphFunction::traverse(visitproc visit, void* arg) const {
 }
 
 bool GraphFunction::run(void** data, std::span<const std::int64_t> symbols) const {
+  std::optional<CallRange> range;
+  if (profiling().takes_ranges()) [[unlikely]] range.emplace("backward of " + name_);
   TenonRunArgs args{};
   args.struct_size = sizeof args;
   args.inputs = data;

@@ -1,4 +1,4 @@
-"""``python -m tenon run|explain FILE.py:FUNCTION`` and ``python -m tenon doctor``: what the command ``tenon`` starts for Python programs."""
+"""``python -m tenon run|explain|report FILE.py:FUNCTION`` and ``python -m tenon doctor``: what the command ``tenon`` starts for Python programs."""
 from __future__ import annotations
 
 import argparse
@@ -16,6 +16,7 @@ import numpy as np
 import tenon
 from tenon._compile import compiled_function, settings_like, uncompiled
 from tenon._errors import did_you_mean
+from tenon._report import DEFAULT_PATH, check_writable
 
 
 LARGEST_SEED = 2**32 - 1
@@ -32,6 +33,8 @@ def load(target: str) -> tuple[ModuleType, Callable]:
     if not path or not file.is_file():
         raise UsageError(f"{target}: expected FILE.py:FUNCTION with an existing file")
     spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{target}: {path} is no file of Python's; FILE.py:FUNCTION names a function of one")
     module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = module
     sys.path.insert(0, str(file.parent.resolve()))
@@ -126,6 +129,18 @@ def explain(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def report(options: argparse.Namespace) -> dict[str, Any]:
+    """Captures and runs the function, and writes the page that shows it."""
+    path = check_writable(options.out)
+    module, fn = load(options.target)
+    plain = uncompiled(fn)
+    seed_random_numbers(module, options.seed)
+    written = tenon.report(fn, path=path, runs=options.runs)(**arguments(module, plain, options))
+    if not options.json:
+        print(written)
+    return {"path": written.path, "graph_count": written.explanation.graph_count, "graph_break_count": written.explanation.graph_break_count}
+
+
 def doctor(options: argparse.Namespace) -> dict[str, Any]:
     """Says what a bug report should."""
     found = tenon.doctor()
@@ -145,7 +160,7 @@ def main() -> int:
     """Returns the exit status: 0, 1 (the work failed) or 2 (bad usage)."""
     parser = argparse.ArgumentParser(prog="tenon")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, action in (("run", run), ("explain", explain)):
+    for name, action in (("run", run), ("explain", explain), ("report", report)):
         command = commands.add_parser(name)
         command.set_defaults(action=action)
         command.add_argument("target", metavar="FILE.py:FUNCTION")
@@ -157,12 +172,15 @@ def main() -> int:
         if name == "run":
             command.add_argument("--backend", default="")
             command.add_argument("--output", action="append", default=[], metavar="NAME=file.npy")
+        if name == "report":
+            command.add_argument("--out", default=DEFAULT_PATH, metavar="FILE.html")
+            command.add_argument("--runs", type=int, default=2, metavar="NUMBER")
     command = commands.add_parser("doctor")
     command.set_defaults(action=doctor)
     command.add_argument("--json", action="store_true")
     options = parser.parse_args()
     try:
-        report = options.action(options)
+        answer = options.action(options)
     except (UsageError, tenon.ConfigError) as error:
         print(f"tenon: {error}", file=sys.stderr)
         return 2
@@ -170,7 +188,7 @@ def main() -> int:
         print(f"tenon: {type(error).__name__}: {error}", file=sys.stderr)
         return 1
     if options.json or options.command == "run":
-        print(json.dumps(report, indent=None if options.json else 1))
+        print(json.dumps(answer, indent=None if options.json else 1))
     return 0
 
 

@@ -18,8 +18,12 @@ def register_backend(name: str, fn: Callable[[Any, list[Any]], Callable[..., Any
     Raises
     ------
     ConfigError
-        If the name is taken by a plugin.
+        If the name is no text or taken by a plugin, or the function is none.
     """
+    if not isinstance(name, str) or not name:
+        raise ConfigError(f"the name of a backend is a text, got {name!r}")
+    if not callable(fn):
+        raise ConfigError(f"the backend {name!r} must be a callable, fn(graph, example_inputs) -> callable, got {type(fn).__name__}")
     if name in {plugin["name"] for plugin in plugins() if plugin["kind"] == "backend"}:
         raise ConfigError(f"the backend name {name!r} is taken by a plugin")
     _registered[name] = fn
@@ -60,7 +64,7 @@ def resolve(backend: str | list[str] | tuple[str, ...] | Callable | None, torch_
         if found := registry.backend_named(backend, torch_options or {}):
             return None, found, backend
         known = [*backends(), *registry.names()]
-        raise ConfigError(f"unknown backend {backend!r}; known: {', '.join(known)}{did_you_mean(backend, known)}")
+        raise ConfigError(f"unknown backend {backend!r}{did_you_mean(backend, known)}; Tenon's: {', '.join(backends())}; torch's: {', '.join(registry.names())}")
     if isinstance(backend, (list, tuple)):
         if not backend or not all(isinstance(name, str) for name in backend):
             raise ConfigError(f"a list of backends must hold names, got {backend!r}")

@@ -127,6 +127,9 @@ def compile(
         return functools.partial(
             compile, backend=backend, mode=mode, fullgraph=fullgraph, dynamic=dynamic, options=options, disable=disable, in_place=in_place
         )
+    for name, value in (("disable", disable), ("in_place", in_place)):
+        if not isinstance(value, bool):
+            raise ConfigError(f"{name} must be True or False, got {value!r}")
     if disable:
         return fn_or_module
     settings = settings_of(backend, mode, fullgraph, dynamic, options)
@@ -142,7 +145,7 @@ def compile(
 def uncompiled(fn: Any) -> Any:
     """What a compiled function or module was made of, bound as it is; anything else itself, also a decorated function."""
     if isinstance(fn, types.MethodType) and isinstance(fn.__func__, _tenon.CompiledFunction):
-        return types.MethodType(fn.__func__.__wrapped__, fn.__self__)
+        return types.MethodType(getattr(fn.__func__, "__wrapped__"), fn.__self__)
     ours = isinstance(fn, _tenon.CompiledFunction) or "_tenon_module" in getattr(type(fn), "__slots__", ())
     return fn.__wrapped__ if ours else fn
 
@@ -174,6 +177,8 @@ def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
     """Checks the arguments of :func:`compile` and puts them into the form of the extension module."""
     if mode is not None and mode not in MODES:
         raise ConfigError(f"mode {mode!r} is none of {', '.join(map(repr, MODES))}{did_you_mean(mode, MODES)}")
+    if not isinstance(fullgraph, bool):
+        raise ConfigError(f"fullgraph must be True or False, got {fullgraph!r}")
     if dynamic not in (None, True, False):
         raise ConfigError(f"dynamic must be True, False or None, got {dynamic!r}")
     rest, of_torch = _checked_options(options)

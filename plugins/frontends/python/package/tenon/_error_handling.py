@@ -10,7 +10,7 @@ import numpy as np
 class Within:
     """A callable of NumPy that is called inside of `np.errstate` with these modes."""
 
-    def __init__(self, target: Callable, modes: dict[str, str]) -> None:
+    def __init__(self, target: Callable[..., Any], modes: dict[str, Any]) -> None:
         self.target = target
         self.modes = modes
         self.__name__ = target.__name__
@@ -24,13 +24,13 @@ class Within:
             return target(*args, **kwargs)
 
 
-def enter(state: np.errstate) -> None:
-    """Enters what a graph has taken for entered."""
+def enter(state: Any) -> None:
+    """Enters an `np.errstate` that a graph has taken for entered."""
     state._token = None
     state.__enter__()
 
 
-def call_decorated(state: np.errstate, function: Callable, *args: Any, **kwargs: Any) -> Any:
-    """What a function that is decorated with `state` does."""
+def call_decorated(state: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What a function that is decorated with an `np.errstate` does."""
     with np.errstate(call=state._call, all=state._all, divide=state._divide, over=state._over, under=state._under, invalid=state._invalid):
         return function(*args, **kwargs)

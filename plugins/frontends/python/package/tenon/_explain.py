@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, overload
 
 from tenon import _tenon
 from tenon._compile import Backend, settings_like, uncompiled
+from tenon._errors import ConfigError, did_you_mean
 from tenon._graph import Graph
 
 
@@ -80,12 +81,14 @@ class Step:
     """A kernel, a product of matrices or a call of a library that a backend runs for a graph."""
 
     program: int  # steps of the same number are of one group of nodes, in their order
+    graph: int | None  # of the explanation's graphs; None for a backward
     step: int
     kind: str  # "kernel", "product", "library"
     nodes: list[StepNode]
     loops: str  # as text; of a product, of what follows it
     alive: float  # bytes of the group's own values that are alive
-    microseconds: float  # of its run, the first; not a number where it has not run
+    microseconds: float  # of its run, the first; not a number where it has not run, or its backend tells no times
+    warm_microseconds: float  # of its fastest run in later calls; not a number where there were none
     bytes: float  # of what it reads and writes
     flops: float
 
@@ -157,7 +160,7 @@ class Explanation:
         parts.append("Compile times: " + ", ".join(f"{phase} {seconds * 1e3:.2f} ms" for phase, seconds in self.compile_times.items()))
         if self.plans:
             parts.append("Nodes: " + ", ".join(f"{count} on {name}" for name, count in self.nodes_by_backend.items()))
-            parts += [f"  {step.microseconds:9.1f} us  {step.kind:<8} {step.ops}" for step in self.steps]
+            parts += [f"  {'' if math.isnan(step.microseconds) else f'{step.microseconds:.1f} us':>12}  {step.kind:<8} {step.ops}" for step in self.steps]
             parts.append(f"Peak memory: {self.peak_bytes / 1e6:.2f} MB (node by node: {self.unfused_peak_bytes / 1e6:.2f} MB)")
         return "\n".join(parts)
 
@@ -215,20 +218,22 @@ def settings_of(who: str, fn: Callable[..., object], options: dict[str, Any]) ->
     """What a function is to be captured with, for `who` asks."""
     known = ("backend", "mode", "dynamic", "options")
     if unknown := [name for name in options if name not in known]:
-        raise TypeError(f"{who}() got an unexpected keyword argument {unknown[0]!r}")
+        raise TypeError(f"{who}() got an unexpected keyword argument {unknown[0]!r}{did_you_mean(unknown[0], known)}")
+    if not callable(fn):
+        raise ConfigError(f"tenon.{who} takes a function, a callable object or a module, got {type(fn).__name__}")
     return settings_like(fn, **options)
 
 
 Line = tuple[str, str, str]  # log, plugin, text
 
 
-def explained_with_logs(plain: Callable[..., object], settings: dict[str, Any], args: Any, kwargs: Any, logs: str) -> tuple[Explanation, list[Line]]:
-    """Explains a call, and gives what the host's logs of these names have said meanwhile."""
+def explained_with_logs(plain: Callable[..., object], settings: dict[str, Any], args: Any, kwargs: Any, logs: str, runs: int = 1) -> tuple[Explanation, list[Line]]:
+    """Explains a call, which is made `runs` times, and gives what the host's logs of these names have said meanwhile."""
     lines: list[Line] = []
     if logs:
         _tenon.begin_collecting_logs(logs)
     try:
-        found = _tenon.explain_capture(plain, args, kwargs, settings)
+        found = _tenon.explain_capture(plain, args, kwargs, settings, runs)
     finally:
         if logs:
             lines = _tenon.end_collecting_logs()
@@ -240,24 +245,57 @@ def explained_with_logs(plain: Callable[..., object], settings: dict[str, Any], 
     return Explanation(graphs, breaks, list(found["guards"]), times, plans, found["result"], backwards, segments, _steps(lines)), lines
 
 
+@dataclasses.dataclass
+class _Said:
+    """What logs say of a step."""
+
+    outline: dict[str, Any]
+    program: int
+    graph: int | None
+    first: dict[str, Any] = dataclasses.field(default_factory=dict)
+    warm: list[float] = dataclasses.field(default_factory=list)
+
+
 def _steps(lines: list[Line]) -> list[Step]:
-    outlines, alive, ran = {}, {}, {}
-    for log, _, text in lines:
+    said = dict[tuple[str, int, int], _Said]()
+    alive = dict[int, list[float]]()
+    programs = dict[tuple[str, int], int]()  # each plugin counts its own
+    graph: int | None = None
+    again = False
+    for log, plugin, text in lines:
         if log not in ("steps", "kernel_times"):
             continue
-        said = json.loads(text)
-        if "alive" in said:
-            alive[said["program"]] = said["alive"]
+        line = json.loads(text)
+        if not plugin:  # of the frontend
+            again |= "run" in line
+            graph = line.get("graph")
+            continue
+        program = programs.setdefault((plugin, line["program"]), len(programs) + 1)
+        if "alive" in line:
+            alive[program] = line["alive"]
         elif log == "steps":
-            outlines[said["program"], said["step"]] = said
-        else:
-            ran.setdefault((said["program"], said["step"]), said)
-    steps = []
-    for place, said in outlines.items():
-        time = ran.get(place, {})
-        nodes = [StepNode(**node) for node in said["nodes"]]
-        held = alive.get(place[0], [])
-        steps.append(
-            Step(*place, said["kind"], nodes, said.get("loops", ""), held[place[1]] if place[1] < len(held) else 0.0, time.get("us", math.nan), time.get("bytes", 0.0), time.get("flops", 0.0))
-        )
-    return steps
+            said[plugin, line["program"], line["step"]] = _Said(line, program, graph)
+        elif step := said.get((plugin, line["program"], line["step"])):
+            if again:
+                step.warm.append(line["us"])
+            elif not step.first:
+                step.first = line
+    return [_step(step, alive.get(step.program, [])) for step in said.values()]
+
+
+def _step(said: _Said, alive: list[float]) -> Step:
+    outline, ran = said.outline, said.first
+    number = outline["step"]
+    return Step(
+        program=said.program,
+        graph=said.graph,
+        step=number,
+        kind=outline["kind"],
+        nodes=[StepNode(**node) for node in outline["nodes"]],
+        loops=outline.get("loops", ""),
+        alive=alive[number] if number < len(alive) else 0.0,
+        microseconds=ran.get("us", math.nan),
+        warm_microseconds=min(said.warm, default=math.nan),
+        bytes=ran.get("bytes", 0.0),
+        flops=ran.get("flops", 0.0),
+    )

@@ -168,7 +168,7 @@ def export(
     if not callable(fn):
         raise ConfigError(f"tenon.export takes a function, a callable object or a module, got {type(fn).__name__}")
     if not isinstance(args, tuple):
-        raise ConfigError(f"args must be a tuple of arguments, got {type(args).__name__}: write ({getattr(args, 'name', 'x')},)")
+        raise ConfigError(f"args must be a tuple of arguments, got {type(args).__name__}: one argument x is written (x,)")
     plain, kwargs = uncompiled(fn), dict(kwargs or {})
     parameters = _parameters(plain)
     arguments = _Arguments(args, kwargs, parameters)

@@ -12,7 +12,8 @@ from tenon import _tenon
 
 def optimized_module(module: torch.nn.Module, settings: dict[str, Any]) -> torch.nn.Module:
     """Gives a module that shares everything with `module` (parameters, hooks, mode, attributes) and runs compiled."""
-    wrapper = object.__new__(_class_for(type(module)))
+    kind: Any = type(module)
+    wrapper: torch.nn.Module = object.__new__(_class_for(kind))
     object.__setattr__(wrapper, "__dict__", module.__dict__)
     object.__setattr__(wrapper, "_tenon_module", module)
     object.__setattr__(wrapper, "_tenon_settings", settings)
@@ -27,7 +28,7 @@ def compiled_in_place(module: torch.nn.Module, settings: dict[str, Any]) -> torc
 
 
 @functools.cache
-def _class_for(module_class: type) -> type:
+def _class_for(module_class: Any) -> Any:
     """A subclass whose instances share the ``__dict__`` of the module that they wrap; what is Tenon's lies in slots."""
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
@@ -59,5 +60,5 @@ def _class_for(module_class: type) -> type:
         "_orig_mod": property(lambda self: self._tenon_module),
         "_load_from_state_dict": load,
     }
-    compiled_class = type(module_class)(f"Compiled{module_class.__name__}", (module_class,), members)
+    compiled_class: Any = type(module_class)(f"Compiled{module_class.__name__}", (module_class,), members)
     return compiled_class

@@ -180,9 +180,12 @@ def _strings(items: list[Any], place: str) -> None:
         _require(isinstance(item, str), f"{place}[{i}]", _is(item, "a string"))
 
 
+_KINDS: dict[type, str] = {str: "a string", list: "a list", dict: "an object"}
+
+
 def _part(whole: Mapping[str, Any], name: str, kind: type, of: str = "") -> Any:
     _require(name in whole, of + name, "missing")
-    _require(isinstance(whole[name], kind), of + name, _is(whole[name], {str: "a string", list: "a list", dict: "an object"}[kind]))
+    _require(isinstance(whole[name], kind), of + name, _is(whole[name], _KINDS[kind]))
     return whole[name]
 
 

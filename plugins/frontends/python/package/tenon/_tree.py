@@ -22,9 +22,10 @@ def encode(value: Any, path: str, leaf: Leaf) -> Tree:
     found = leaf(value, path)
     if found is not None:
         return found
-    if isinstance(value, tuple) and hasattr(type(value), "_fields"):
-        items = [encode(item, f"{path}.{name}", leaf) for name, item in zip(value._fields, value)]
-        return {"named_tuple": {**_class_name(value), "fields": list(value._fields), "items": items}}
+    fields = getattr(type(value), "_fields", None)
+    if isinstance(value, tuple) and fields is not None:
+        items = [encode(item, f"{path}.{name}", leaf) for name, item in zip(fields, value)]
+        return {"named_tuple": {**_class_name(value), "fields": list(fields), "items": items}}
     if type(value) in (tuple, list):
         return {type(value).__name__: [encode(item, f"{path}[{i}]", leaf) for i, item in enumerate(value)]}
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -173,7 +174,7 @@ def _only_takes_fields(dataclass: Any) -> bool:
     written = getattr(getattr(dataclass.__init__, "__code__", None), "co_filename", "") == "<string>"
     made_up = any(f.default_factory is not dataclasses.MISSING for f in dataclasses.fields(dataclass) if not f.init)
     plain = type(dataclass) is type and dataclass.__new__ is object.__new__ and dataclass.__setattr__ is object.__setattr__
-    frozen = type(dataclass) is type and dataclass.__new__ is object.__new__ and dataclass.__dataclass_params__.frozen
+    frozen = type(dataclass) is type and dataclass.__new__ is object.__new__ and getattr(dataclass, "__dataclass_params__").frozen
     return written and (plain or frozen) and not made_up and not hasattr(dataclass, "__post_init__")
 
 

@@ -10,6 +10,7 @@ from tenon._compile import Backend, uncompiled
 from tenon._errors import ConfigError
 from tenon._explain import Explanation, explained_with_logs, settings_of
 
+DEFAULT_PATH = "tenon-report.html"  # in the working directory
 LOGS = "steps,kernel_times,kernel_code,claims,fusion,passes"
 
 P = ParamSpec("P")
@@ -41,6 +42,7 @@ def report(
     mode: str | None = None,
     dynamic: bool | None = None,
     options: dict[str, Any] | None = None,
+    runs: int = ...,
 ) -> Callable[P, Report]: ...
 @overload
 def report(
@@ -53,24 +55,27 @@ def report(
     mode: str | None = None,
     dynamic: bool | None = None,
     options: dict[str, Any] | None = None,
+    runs: int = ...,
 ) -> Report: ...
-def report(fn: Callable[..., object], *args: Any, path: str | os.PathLike[str] = "tenon-report.html", **options: Any) -> Any:
+def report(fn: Callable[..., object], *args: Any, path: str | os.PathLike[str] = DEFAULT_PATH, runs: int = 1, **options: Any) -> Any:
     """Gives a function that takes the arguments of `fn`, captures and runs it once, and writes what there is to see to `path` as one HTML file.
 
-    The page shows graphs, breaks, guards, the program's lines with what is computed for them, kernels with their code and the time that each took in this
-    one run, memory, and the times of compiling. It needs no network. ``report(fn)(x)`` and ``report(fn, x)`` give a :class:`Report`; `options` are those of
+    The page shows graphs, breaks, guards, the program's lines with what is computed for them, kernels with their code and the time that each took,
+    memory, and the times of compiling. The first run is cold; with ``runs=2`` and more `fn` is called so often with the same arguments, whatever else it
+    does, and the fastest of the later times stands beside the first. The page needs no network. ``report(fn)(x)`` and ``report(fn, x)`` give a :class:`Report`; `options` are those of
     ``compile``. Code is generated anew for it, on one thread: compiling takes longer than it does for a call. Raises ConfigError, before `fn` runs, where
     nothing can be written to `path`.
     """
+    if type(runs) is not int or runs < 1:
+        raise ConfigError(f"tenon.report takes runs= as a whole number from 1 on, not {runs!r}")
     settings = settings_of("report", fn, options)
     plain = uncompiled(fn)
-    target = os.path.abspath(os.fspath(path))
 
     def reported(*args: Any, **kwargs: Any) -> Report:
         from tenon._report.page import page_of  # not with the package: few programs write a report
 
-        _check_writable(target)
-        explained, lines = explained_with_logs(plain, settings, args, kwargs, LOGS)
+        target = check_writable(path)
+        explained, lines = explained_with_logs(plain, settings, args, kwargs, LOGS, runs)
         name = getattr(plain, "__qualname__", type(plain).__name__)
         with open(target, "w", encoding="utf-8") as page:
             page.write(page_of(name, explained, lines))
@@ -79,12 +84,16 @@ def report(fn: Callable[..., object], *args: Any, path: str | os.PathLike[str] =
     return reported(*args) if args else reported
 
 
-def _check_writable(path: str) -> None:
+def check_writable(path: str | os.PathLike[str]) -> str:
+    """Gives the whole path of a file that can be written; ConfigError where it cannot."""
     try:
-        existed = os.path.exists(path)
-        with open(path, "a", encoding="utf-8"):
+        target = os.path.abspath(os.fspath(path))
+        existed = os.path.exists(target)
+        with open(target, "a", encoding="utf-8"):
             pass
         if not existed:
-            os.remove(path)
-    except OSError as failure:
-        raise ConfigError(f"tenon.report cannot write to {path!r}: {failure.strerror}; path= takes the name of a file in a folder that exists and may be written") from None
+            os.remove(target)
+    except (OSError, TypeError, ValueError) as failure:
+        why = failure.strerror if isinstance(failure, OSError) else str(failure)
+        raise ConfigError(f"tenon.report cannot write to {path!r}: {why}; path= takes the name of a file in a folder that exists and may be written") from None
+    return target

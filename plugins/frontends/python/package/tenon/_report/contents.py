@@ -24,6 +24,7 @@ def contents(name: str, explained: Explanation, lines: list[Line]) -> dict[str, 
     for log, plugin, text in lines:
         said[log].append(f"{plugin}: {text}" if plugin else text)
     code = _code_by_loops(said["kernel_code"])
+    ptx = _ptx_by_step(lines)
     return {
         "name": name,
         "summary": _summary(explained),
@@ -34,7 +35,7 @@ def contents(name: str, explained: Explanation, lines: list[Line]) -> dict[str, 
         "graphs": [_graph(graph) for graph in explained.graphs],
         "backwards": [{"code": b.code, "kept": b.kept, "bytes": b.kept_bytes} for b in explained.backwards],
         "plans": explained.plans,
-        "steps": [_step(step, code) for step in explained.steps],
+        "steps": [_step(step, ptx.get((step.program, step.step)) or code.get(step.loops.strip(), "")) for step in explained.steps],
         "files": _files(explained),
         "logs": {log: said[log] for log in ("claims", "fusion", "passes")},
     }
@@ -47,6 +48,7 @@ def _summary(explained: Explanation) -> dict[str, Any]:
         "ops": explained.op_count,
         "kernels": len(explained.steps),
         "microseconds": sum(step.microseconds for step in explained.steps if not math.isnan(step.microseconds)),
+        "warm": sum(step.warm_microseconds for step in explained.steps if not math.isnan(step.warm_microseconds)),
         "peak": explained.peak_bytes,
         "unfused": explained.unfused_peak_bytes,
         "nodes": explained.nodes_by_backend,
@@ -88,16 +90,18 @@ def _graph(graph: Graph) -> dict[str, Any]:
     return {"name": graph.name, "code": graph.code(), "backward": graph.is_backward, "nodes": nodes, "reads": reads, "x": [round(x, 2) for x, _ in drawn], "layer": [layer for _, layer in drawn]}
 
 
-def _step(step: Step, code: dict[str, str]) -> dict[str, Any]:
+def _step(step: Step, code: str) -> dict[str, Any]:
     return {
         "program": step.program,
+        "graph": step.graph,
         "step": step.step,
         "kind": step.kind,
         "nodes": [[n.op, n.name, n.type, n.file, n.line, n.code] for n in step.nodes],
         "loops": step.loops,
-        "code": code.get(step.loops.strip(), "")[:LONGEST_CODE],
+        "code": code[:LONGEST_CODE],
         "alive": step.alive,
         "us": None if math.isnan(step.microseconds) else step.microseconds,
+        "warm": None if math.isnan(step.warm_microseconds) else step.warm_microseconds,
         "bytes": step.bytes,
         "flops": step.flops,
     }
@@ -117,6 +121,20 @@ def _code_by_loops(said: list[str]) -> dict[str, str]:
                 if loops := names.get(name, ""):
                     code[loops] = function
             names = {}
+    return code
+
+
+def _ptx_by_step(lines: list[Line]) -> dict[tuple[int, int], str]:
+    """The code of steps of plugins that say a whole program's as PTX: behind its steps, where kernel<i> is that of step i. By program, numbered as in `Explanation.steps`."""
+    programs = dict[tuple[str, int], int]()
+    latest = dict[str, int]()  # by plugin
+    code = dict[tuple[int, int], str]()
+    for log, plugin, text in lines:
+        if log in ("steps", "kernel_times") and plugin:
+            latest[plugin] = programs.setdefault((plugin, json.loads(text)["program"]), len(programs) + 1)
+        elif log == "kernel_code" and plugin in latest and ".entry" in text:
+            for found in re.finditer(r"^(?:\.visible )?\.entry kernel(\d+)\(.*?^}", text, re.MULTILINE | re.DOTALL):
+                code.setdefault((latest[plugin], int(found[1])), found[0])
     return code
 
 

@@ -97,9 +97,10 @@ class _Piece:
         self._outputs = [name for name in given if name in wanted]
         self._backend = backend
         references = {ref.name: ref for call in sequence for ref in _references(call.call[0])}
-        self._graph = type(graph)(SimpleNamespace(
+        traced: Any = SimpleNamespace(
             name=graph.name, inputs=[(name, "", "") for name in self._inputs], copies=[], calls=[call.call for call in sequence],
-            op_names=[call.op_name for call in sequence], outputs=[references[name] for name in self._outputs], updates=[]))
+            op_names=[call.op_name for call in sequence], outputs=[references[name] for name in self._outputs], updates=[])
+        self._graph = type(graph)(traced)
         self._run: Callable | None = None
 
     def run(self, values: dict[str, Any]) -> None:

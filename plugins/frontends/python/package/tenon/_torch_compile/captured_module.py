@@ -1,6 +1,7 @@
 """What a backend written for torch.compile gets: a ``torch.fx.GraphModule``, which costs nothing until it is looked into."""
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -50,7 +51,7 @@ def _become_fx(module: CapturedModule) -> torch.fx.GraphModule:
         raise RuntimeError(f"the graph cannot be written as a module of FX: {failure}") from failure
     type(made).tenon_graph = graph  # in the class: copies and pickles of the module are FX's own
     for name in _OF_GRAPH:
-        setattr(type(made), name, property(lambda module, name=name: getattr(module.tenon_graph, name)))
+        setattr(type(made), name, property(operator.attrgetter(f"tenon_graph.{name}")))
     object.__setattr__(module, "__class__", type(made))
     vars(module).clear()
     vars(module).update(vars(made))

@@ -17,7 +17,7 @@ from tenon import _render, _traced
 from tenon._graph import Graph, replaced
 
 # Methods that a program rather writes as operators; torch names them alike for both.
-_OPERATORS = {
+_OPERATORS: dict[str, Callable[..., Any]] = {
     "add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "true_divide": operator.truediv, "matmul": operator.matmul,
     "pow": operator.pow, "floor_divide": operator.floordiv, "remainder": operator.mod, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
     "ge": operator.ge, "eq": operator.eq, "ne": operator.ne, "neg": operator.neg,
@@ -53,9 +53,9 @@ class _Translation:
             self._values[copy.name] = self._graph.call_function(function, (self._values[name],))
         for results, target, args, kwargs, _, location in traced.calls:
             node = self._branches(args) if any(isinstance(one, _traced.TracedGraph) for one in args) else self._call(target, args, kwargs)
-            file, line, function, text = location
+            file, number, caller, text = location
             for one in (node, *self._bind(results, node)):
-                one.stack_trace = f'  File "{file}", line {line}, in {function}\n    {text}\n'
+                one.stack_trace = f'  File "{file}", line {number}, in {caller}\n    {text}\n'
                 self._look(one)
         self._graph.output(tuple(self._given(_render.leaving_values(traced))))
         return torch.fx.GraphModule(self._root, self._graph)
@@ -116,7 +116,8 @@ class _Translation:
             return
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda one: one.meta["example_value"])
         with contextlib.suppress(Exception), self._looks, torch.no_grad():
-            given = getattr(args[0], node.target)(*args[1:], **kwargs) if node.op == "call_method" else node.target(*args, **kwargs)
+            target: Any = node.target
+            given = getattr(args[0], target)(*args[1:], **kwargs) if node.op == "call_method" else target(*args, **kwargs)
             node.meta["example_value"] = given
 
 
@@ -139,9 +140,9 @@ def _device_of(text: str) -> torch.device:
     return torch.device(f"{kinds[found[1]]}:{found[2]}" if found else text or "cpu")
 
 
-def call_node(graph: torch.fx.Graph, target: Callable, args: tuple, kwargs: dict[str, Any]) -> torch.fx.Node:
+def call_node(graph: torch.fx.Graph, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.fx.Node:
     """A call as a program would write it: attributes, operators and methods of tensors as such."""
-    name = _names_of_methods().get(target) or getattr(target, "__name__", "")
+    name: str = _names_of_methods().get(target, getattr(target, "__name__", ""))
     if name == "__get__" and hasattr(target, "__self__"):
         return graph.call_function(getattr, (args[0], target.__self__.__name__))
     if name.startswith("__r") and hasattr(operator, f"__{name[3:]}") and len(args) == 2:

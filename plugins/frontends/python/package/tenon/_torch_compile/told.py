@@ -27,6 +27,8 @@ def words() -> dict[str, Any]:
     if getattr(config, "capture_scalar_outputs", False):
         tell_once("compile", "torch._dynamo.config.capture_scalar_outputs is not followed: an element that the graph computes stays in it as long as Python can do "
                   "without its value, and the graph ends where it cannot; tenon.explain says where")
+    if _marks_functions():
+        tell_once("compile", "torch.compiler.allow_in_graph is not followed: the function is captured op by op like any other; tenon.allow_in_graph makes it one node")
     dynamic = True if _told(config, "assume_static_by_default") is False else None
     forbids = "torch._dynamo.config.error_on_recompile" if _told(config, "error_on_recompile") else None
     return {
@@ -42,6 +44,12 @@ def words() -> dict[str, Any]:
 def suppresses_errors() -> bool:
     """Whether a backend that fails is to be passed over."""
     return bool(_told(sys.modules.get("torch._dynamo.config"), "suppress_errors"))
+
+
+def _marks_functions() -> bool:
+    """Whether the program has made functions nodes of torch's graphs."""
+    marked = getattr(getattr(sys.modules.get("torch._dynamo.trace_rules"), "_allowed_callable_ids", None), "function_ids", None)
+    return bool(marked)
 
 
 def _told(config: Any, name: str) -> Any:

@@ -1,0 +1,59 @@
+// What the logs say of a group on a card: its steps, and the code of each as PTX.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "card_session.h"
+
+using namespace tenon;
+using namespace tenon::test;
+
+namespace {
+
+struct SaidLine {
+  std::string log, plugin, text;
+};
+
+void keep_line(void* lines, const char* log, const char* plugin, const char* text) { static_cast<std::vector<SaidLine>*>(lines)->push_back({log, plugin, text}); }
+
+constexpr const char* kScaledRows = R"(graph @g (%x: f32[64, 4096] on device2:0) {
+  %y: f32[64, 4096] on device2:0 = mul(%x, 2)
+  %m: f32[64, 1] on device2:0 = amax(%y) {dim = [1], keepdim = true}
+  %s: f32[] on device2:0 = sum(%m)
+  return %m, %s
+}
+)";
+
+}  // namespace
+
+TEST_CASE("steps are said with their nodes, then the PTX in which kernel<i> is step i") {
+  std::vector<SaidLine> lines;
+  CudaSession session;
+  require_ok(tenon_session_on_log(session.get(), "steps,kernel_code", keep_line, &lines));
+  const TestProgram program = session.compile(kScaledRows);
+  require_ok(tenon_session_on_log(session.get(), nullptr, nullptr, nullptr));
+  std::vector<std::string> ops;
+  std::size_t steps = 0, alive = 0;
+  std::string ptx;
+  for (const SaidLine& line : lines) {
+    if (line.plugin != "cuda") continue;
+    if (line.log == "kernel_code") {
+      ptx = line.text;
+      continue;
+    }
+    CHECK(ptx.empty());
+    const nlohmann::json said = nlohmann::json::parse(line.text);
+    if (said.contains("alive")) {
+      alive = said["alive"].size();
+      continue;
+    }
+    CHECK(said["step"] == steps++);
+    CHECK(said["kind"] == "kernel");
+    CHECK_THAT(said["loops"].get<std::string>(), Catch::Contains("kernel"));
+    for (const nlohmann::json& node : said["nodes"]) ops.push_back(node["op"]);
+  }
+  REQUIRE(steps > 0);
+  CHECK(alive == steps);
+  for (const char* op : {"mul", "amax", "sum"}) CHECK(std::ranges::find(ops, op) != ops.end());
+  for (std::size_t step = 0; step < steps; ++step) CHECK_THAT(ptx, Catch::Contains(".visible .entry kernel" + std::to_string(step) + "("));
+}
