@@ -132,3 +132,44 @@ def test_what_the_program_asks_of_tensors_that_share_memory():
     compiled = tenon.compile(asked)
     for _ in range(3):
         assert call(compiled) == call(asked)
+
+
+PARTS = {
+    "the parts of what is made": lambda z: torch.view_as_real(z * 2),
+    "some of them": lambda z: torch.view_as_real(z * 2)[1:, :, 0],
+    "made flat": lambda z: torch.view_as_real(z * 2).flatten(1),
+    "one part": lambda z: (z * 2).imag,
+    "the parts of the argument": lambda z: torch.view_as_real(z),
+    "made of the parts of what is made": lambda z: torch.view_as_complex(torch.view_as_real(z).clone()),
+    "made of parts that lie flat": lambda z: torch.view_as_complex((z.real * 2).reshape(3, 2, 2)),
+    "some of what is made of parts": lambda z: torch.view_as_complex((z.real * 2).reshape(3, 2, 2))[::2, 1],
+    "made of parts of what is made": lambda z: torch.view_as_complex((z.real * 2).view(6, 2)[2:]),
+    "under another dtype": lambda z: (z.real * 2).view(torch.int32),
+    "as complex numbers under another dtype": lambda z: (z.real * 2).view(torch.complex64),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_complex_numbers_show_whether_they_are_views(name):
+    z = torch.randn(3, 4, dtype=torch.complex64)
+    compiled = tenon.compile(PARTS[name])
+    for _ in range(3):
+        want, got = PARTS[name](z), compiled(z)
+        assert (got._is_view(), got._base is z) == (want._is_view(), want._base is z)
+        assert shown(got, z) == shown(want, z)
+        torch.testing.assert_close(got, want)
+        if want._base is not None:
+            assert (got._base.dtype, got._base.shape, got._base.stride()) == (want._base.dtype, want._base.shape, want._base.stride())
+
+
+@pytest.mark.parametrize("part", [lambda x: x, lambda x: x[1:], lambda x: x[:, ::2], lambda x: x[..., 2:4]], ids=["whole", "rows", "columns", "two of four"])
+def test_complex_numbers_made_of_an_argument_s_parts_are_views_of_it(part):
+    x = torch.randn(3, 4, 4) if part(torch.empty(3, 4, 4)).shape[-1] == 2 else torch.randn(3, 4, 2)
+    compiled = tenon.compile(lambda x: (torch.view_as_complex(part(x)), torch.view_as_complex(part(x))[0] * 2))
+    for _ in range(3):
+        (got, twice), want = compiled(x), torch.view_as_complex(part(x))
+        assert got._base is x and got.data_ptr() == want.data_ptr() and got.stride() == want.stride()
+        torch.testing.assert_close((got, twice), (want, want[0] * 2))
+        got.mul_(1j)  # is seen in the argument
+        torch.testing.assert_close(torch.view_as_complex(part(x)), got)
+    assert tenon.stats()["graph_breaks"] == 0

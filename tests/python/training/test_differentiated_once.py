@@ -59,6 +59,30 @@ def test_a_walk_to_named_inputs_passes_over_what_is_differentiated_once(squared,
             found[0].sum().backward()
 
 
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, w: Once.apply(x * 2) * x + w**3,
+        lambda x, w: Once.apply(x * w) + x**3 * w,
+        lambda x, w: (Once.apply(x) * Once.apply(w)).sum() + (x * w).sin().sum(),
+    ],
+    ids=["a factor", "a summand", "two"],
+)
+def test_a_walk_to_named_inputs_gives_what_goes_by_a_function_that_is_differentiated_once(function, squared, tier):
+    second, refused = [], []
+    for run in (function, tenon.compile(function)):
+        x, w, found, _ = first_gradients(run, squared)
+        second.append([torch.autograd.grad(g.sum(), (x, w), allow_unused=True, retain_graph=True) for g in found if g.requires_grad])
+        try:
+            refused.append(found[0].sum().backward())
+        except RuntimeError as error:
+            refused.append(str(error))
+    torch.testing.assert_close(second[1], second[0])
+    assert refused[1] == refused[0]
+    assert tenon.stats()["graph_breaks"] == 0
+
+
 def test_what_is_beside_a_function_that_is_differentiated_once_is_differentiated_again(tier):
     def function(x, w):
         return Once.apply(x) * 2 + w**3

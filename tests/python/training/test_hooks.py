@@ -291,3 +291,106 @@ def test_a_module_may_not_write_what_a_hook_shows_it():
     for _ in range(2):
         with pytest.raises(RuntimeError, match="modified inplace"):
             compiled(torch.ones(2, 3))
+
+
+def added_again(x, y):
+    seen = y.sin()
+    y.register_hook(lambda g: g + 1)
+    return seen
+
+
+def taken_off(x, y):
+    first = y.register_hook(lambda g: g * 5)
+    y.register_hook(lambda g: g - 2)
+    first.remove()
+    y.register_hook(lambda g: g * 7)
+    return y.sin()
+
+
+HOOKED = {
+    "two": lambda x, y: (y.register_hook(lambda g: g + 1), y.sin())[1],
+    "retained after": lambda x, y: (y.retain_grad(), y.sin())[1],
+    "retained twice": lambda x, y: (y.retain_grad(), y.retain_grad(), y.sin())[2],
+    "retained between": lambda x, y: (y.retain_grad(), y.register_hook(lambda g: g + 1), y.sin())[2],
+    "added when it has been read": added_again,
+    "taken off and added": taken_off,
+    "one that gives nothing": lambda x, y: (y.register_hook(lambda g: None), y.register_hook(lambda g: g.clamp(max=1)), y.sin())[2],
+    "what is behind": lambda x, y: ((z := y * 5).register_hook(lambda g: g - 1), z.sin())[1],
+}
+
+
+@pytest.mark.parametrize("name", HOOKED)
+def test_hooks_of_a_tensor_are_called_in_the_order_in_which_they_came(name):
+    def step(x):
+        y = x * 2
+        y.register_hook(lambda g: g * 3)
+        HOOKED[name](x, y).sum().backward()
+        return y.grad if name.startswith("retained") else None
+
+    found = []
+    for run in (step, tenon.compile(step)):
+        for _ in range(2):
+            x = torch.linspace(0, 2, 5).requires_grad_()
+            found.append([run(x), x.grad])
+    torch.testing.assert_close(found[2:], found[:2])
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+WALKS = {
+    "it alone": lambda z, x, y, w: torch.autograd.grad(z, y),
+    "it and what is behind": lambda z, x, y, w: torch.autograd.grad(z, (y, x)),
+    "it and what is before": lambda z, x, y, w: torch.autograd.grad(z, (w, y)),
+    "all": lambda z, x, y, w: torch.autograd.grad(z, (x, w, y)),
+    "what is behind": lambda z, x, y, w: torch.autograd.grad(z, x),
+    "it twice": lambda z, x, y, w: (*torch.autograd.grad(z, y, retain_graph=True), *torch.autograd.grad(z, y)),
+    "with a gradient": lambda z, x, y, w: torch.autograd.grad(z * 2, y, torch.tensor(3.0)),
+    "to be differentiated": lambda z, x, y, w: torch.autograd.grad(torch.autograd.grad(z, y, create_graph=True)[0].sum(), x),
+}
+
+
+@pytest.mark.parametrize("way", WALKS)
+@pytest.mark.parametrize("name", ["none", "two", "taken off and added", "what is behind"])
+def test_the_gradient_of_a_hooked_tensor_by_name(name, way):
+    def step(x):
+        called = []
+        y = x * 2
+        y.register_hook(lambda g: called.append(g.sum().detach()))
+        y.register_hook(lambda g: g * 3)
+        if name != "none":
+            HOOKED[name](x, y)
+        w = y * 5
+        w.register_hook(lambda g: g + x.detach())
+        return [g.detach() for g in WALKS[way]((w.sin() + y.cos()).sum(), x, y, w)], called
+
+    found = []
+    for run in (step, tenon.compile(step)):
+        for _ in range(2):
+            found.append(run(torch.linspace(0, 2, 5).requires_grad_()))
+    torch.testing.assert_close(found[2:], found[:2])
+    assert tenon.stats()["graph_breaks"] == 0
+
+
+def written_when_retained(x):
+    y = x * 2
+    y.retain_grad()
+    y.mul_(3)
+    y.sin().sum().backward()
+    return x.grad, y.grad
+
+
+def written_when_hooked(x):
+    y = x * 2
+    y.register_hook(lambda g: g * 3)
+    y.mul_(3)
+    y.register_hook(lambda g: g + 1)
+    y.sin().sum().backward()
+    return (x.grad,)
+
+
+@pytest.mark.parametrize("function", [written_when_retained, written_when_hooked])
+def test_writes_beside_hooks(function):
+    found = []
+    for run in (function, tenon.compile(function)):
+        for _ in range(2):
+            found.append(run(torch.linspace(0, 2, 5).requires_grad_()))
+    torch.testing.assert_close(found[2:], found[:2])

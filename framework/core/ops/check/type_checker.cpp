@@ -6,7 +6,9 @@
 //     copied there by the op `to_device`. Opaque calls and `cond` take operands of any devices. Literals are operands only where the op's
 //     meaning takes the number itself and loads nothing of it.
 //  c. The op's inference takes the operands and attributes, and so does its meaning: its body, its loops, and nodes of simpler ops down to
-//     these, which are made to be asked unless inference takes nothing else (Traits::is_inferred_whole). The declared results are those that inference gives: dtype, sizes, device. Sizes are equal by proof. A size that depends on
+//     these, which are made to be asked unless inference takes nothing else (Traits::is_inferred_whole): that is said of tensors whose sizes
+//     are known well enough, and no larger than what fits into a machine.
+//     The declared results are those that inference gives: dtype, sizes, device. Sizes are equal by proof. A size that depends on
 //     data is a symbol that nothing before the node mentions. What an op needs of sizes and the ranges leave open (a size or an index that
 //     is not negative) is noted, for whoever knows them; for sizes that depend on data it is refused. Sizes of inputs are noted likewise.
 //     Complex numbers are moved, not computed with.
@@ -54,6 +56,17 @@ bool reach_is_countable(const Type& type) {
   return !__builtin_mul_overflow(reach, static_cast<std::int64_t>(size_of(type.dtype)), &reach);
 }
 
+/// A size of a meaning's own, which may be that of two operands multiplied or widened, is counted in 63 bits where all sizes and numbers are below this.
+constexpr std::int64_t kLarge = std::int64_t{1} << 28;
+
+bool is_large(const Dim& number) { return number.is_constant() && (number.constant() >= kLarge || number.constant() <= -kLarge); }
+bool is_large(const Type& type) { return !ir::bytes_are_countable(type.shape, INT64_MAX / kLarge); }
+bool is_large(const ir::NamedAttribute& attribute) {
+  if (const Dim* number = std::get_if<Dim>(&attribute.value)) return is_large(*number);
+  const auto* numbers = std::get_if<std::vector<Dim>>(&attribute.value);
+  return numbers && std::ranges::any_of(*numbers, [](const Dim& number) { return is_large(number); });
+}
+
 /// Whether the numbers of a node are read as what they are; a load would read elements of an operand that has none.
 bool loads_number(const ScalarProgram& program, const ir::Graph& graph, const ir::Node& node) {
   return std::ranges::any_of(program.instructions, [&](const Instruction& i) {
@@ -94,11 +107,12 @@ class TypeChecker final : private SizeQuestions {
 
  private:
   // Nobody answers here: what is not proven is refused, or noted.
-  void equal(const Dim&, const Dim&) override {}
-  void not_negative(const Dim&) override {}
-  void divisible(const Dim&, const Dim&) override {}
-  void constant(const Dim&) override {}
+  void equal(const Dim&, const Dim&) override { left_open_ = true; }
+  void not_negative(const Dim&) override { left_open_ = true; }
+  void divisible(const Dim&, const Dim&) override { left_open_ = true; }
+  void constant(const Dim&) override { left_open_ = true; }
   void taken_not_negative(const Dim& dim) override {
+    left_open_ = true;
     if (std::ranges::find(not_negative_, dim) != not_negative_.end()) return;
     bool late = false;
     dim.for_each_symbol([&](SymbolId s) { late = late || (s.value < late_.size() && late_[s.value]); });
@@ -234,6 +248,7 @@ class TypeChecker final : private SizeQuestions {
   }
 
   void check_results_c(const ir::Node& node, const Op& op) {
+    left_open_ = false;
     const auto inferred = op.infer(OpQuery(*graph_, node.operands, node.attributes));
     if (!inferred) return report_node("{} (c)", inferred.error().message);
     if (inferred->size() != node.results.size()) return report_node("it has {} results; its op gives {} (c)", node.results.size(), inferred->size());
@@ -252,10 +267,13 @@ class TypeChecker final : private SizeQuestions {
     if (!short_answer) known_->add(node);
   }
 
-  /// Whether inference has said all that the meaning would. It says nothing of numbers in the place of tensors.
+  /// Whether inference has said all that the meaning would. It says nothing of numbers in the place of tensors, nor of large sizes, and what
+  /// it left open of a size may be open in another way inside.
   bool is_inferred_whole(const ir::Node& node, const Op& op) const {
-    return op.traits.is_inferred_whole && asked_ != AskedMeanings::all &&
-           std::ranges::none_of(node.operands, [&](ValueId v) { return graph_->value(v).kind == ir::ValueKind::literal; });
+    if (!op.traits.is_inferred_whole || asked_ == AskedMeanings::all || left_open_) return false;
+    const auto is_plain = [&](ValueId v) { return graph_->value(v).kind != ir::ValueKind::literal && !is_large(graph_->type(v)); };
+    return std::ranges::all_of(node.operands, is_plain) && std::ranges::all_of(node.results, is_plain) &&
+           std::ranges::none_of(node.attributes, [](const ir::NamedAttribute& a) { return is_large(a); });
   }
 
   void check_result_c(ValueId result, const Type& inferred) {
@@ -363,6 +381,7 @@ class TypeChecker final : private SizeQuestions {
   const AskedMeanings asked_;
   std::vector<ir::Violation> violations_;
   std::vector<Dim> not_negative_;
+  bool left_open_ = false;            // by the ranges, of what the inference of the node asked
   const ir::Graph* graph_ = nullptr;  // the graph being checked
   KnownMeanings* known_ = nullptr;    // of that graph
   NodeId node_;                       // in graph_

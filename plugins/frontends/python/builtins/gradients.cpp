@@ -184,8 +184,7 @@ std::optional<Ref> apply_on_tensors(Evaluator& evaluator, Arguments arguments) {
 
 std::optional<Ref> track_hooks(Evaluator& evaluator, Arguments arguments) {
   std::vector<Ref> held;
-  evaluator.recorder().hook(arguments[0], items_of(evaluator, arguments[1], held), arguments.values.size() > 2 && arguments[2] == Py_True);
-  return Ref::borrow(Py_None);
+  return evaluator.recorder().hook(arguments[0], items_of(evaluator, arguments[1], held), arguments.values.size() > 2 && arguments[2] == Py_True);
 }
 
 namespace {

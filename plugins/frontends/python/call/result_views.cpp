@@ -11,6 +11,15 @@ namespace tenon::python {
 
 namespace {
 
+/// A tensor of torch whose complex elements have two each of the owner's real ones for their parts.
+Ref joined_parts(PyObject* owner, Extents shape, Extents strides, std::int64_t from) {
+  for (std::int64_t& stride : strides) stride *= 2;
+  shape.push_back(2), strides.push_back(1);
+  const TorchLibrary& torch = *known_torch_library();
+  const Ref parts = torch_view(torch, owner, shape, strides, PyLong_AsLongLong(checked(PyObject_CallMethod(owner, "storage_offset", nullptr)).get()) + 2 * from);
+  return checked(PyObject_CallMethod(torch.module.get(), "view_as_complex", "O", parts.get()));
+}
+
 /// The memory of complex elements as one of real ones, twice as many.
 Ref parts_of(const TensorOutput& output, PyObject* base) {
   const TorchLibrary* torch = known_torch_library();
@@ -32,7 +41,8 @@ void refuse_writes(PyObject* view) {
 }  // namespace
 
 Ref view_for(const TensorOutput& output, PyObject* viewed, PyObject* through, std::span<const std::int64_t> symbols) {
-  const Ref base_object = output.parts ? parts_of(output, viewed) : Ref::borrow(viewed);
+  const bool joins = output.parts && is_complex(output.dtype);
+  const Ref base_object = output.parts && !joins ? parts_of(output, viewed) : Ref::borrow(viewed);
   PyObject* base = base_object.get();
   Extents sizes, steps;
   std::int64_t from = output.offset;
@@ -47,7 +57,7 @@ Ref view_for(const TensorOutput& output, PyObject* viewed, PyObject* through, st
   const auto detached = [](PyObject* tensor) { return checked(PyObject_CallMethod(tensor, "detach", nullptr)); };
   const Ref owner = output.detached == Detached::what_it_views ? detached(base) : Ref::borrow(through == viewed ? base : through);
   Ref offset = checked(PyObject_CallMethod(base, "storage_offset", nullptr));
-  Ref view = torch_view(*known_torch_library(), owner.get(), shape, strides, PyLong_AsLongLong(offset.get()) + from);
+  Ref view = joins ? joined_parts(owner.get(), shape, strides, from) : torch_view(*known_torch_library(), owner.get(), shape, strides, PyLong_AsLongLong(offset.get()) + from);
   if (output.one_of_several) refuse_writes(view.get());
   return output.detached == Detached::itself ? detached(view.get()) : view;
 }

@@ -43,14 +43,15 @@ struct TensorOutput {
   bool requires_grad = false; // torch tensors: a part of torch's autograd graph
   bool spent = false;         // then: of one that was walked through and let go
   std::string refusal = {};   // of gradients with a history: what torch says where they are differentiated; empty where they can be
-  bool refusal_ends = false;  // then: nothing else lies behind it in torch's graph
+  bool refusal_ends = false;  // then: nothing lies behind it in torch's graph, so that only a walk to all leaves comes to it
+  bool refusal_beside = false;  // then: other gradients go by it, which a walk to named inputs gives
   bool plain_number = false;  // fresh scalars: a Python float or int, not a NumPy scalar
   DType dtype = DType::f32;
   Extents shape, strides;
   std::optional<HiddenBase> base;  // fresh: a view of an object that nobody has
   std::int64_t offset = 0;  // views: from the first element of what is viewed
   ir::ValueId value;        // what it holds, views too; none where no value of the graph does
-  bool parts = false;       // views: the elements are parts of the complex ones that are viewed, and counted as such
+  bool parts = false;       // views: the elements are parts of the complex ones that are viewed, or these are theirs; counted as what the result has
   std::optional<std::uint32_t> through;  // views: `CapturedGraph::tensors` from which they are made, a view of the same
   Detached detached = Detached::no;  // views
   bool untracked = false;            // views: made where grad mode was off

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/ir/symbol_uses.h"
@@ -258,11 +259,19 @@ void give_sizes_that_gradients_read(const CapturedGraph& captured, rewrite::Diff
   }
 }
 
+/// Has torch's words come to all walks where they would come to some. Whether there are such.
+bool refuses_all_walks(CapturedGraph& captured) {
+  bool any = false;
+  for (TensorOutput& tensor : captured.tensors)
+    if (std::exchange(tensor.refusal_beside, false)) tensor.refusal_ends = false, any = true;
+  return any;
+}
+
 /// `outer`: values in the graph that gradients are wanted of too. `missing`: inputs that no gradient may read.
 std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::span<const ir::ValueId> outer = {}, std::span<const ir::ValueId> missing = {}) {
   std::vector<std::uint32_t> outputs;
   for (const TensorOutput& tensor : captured.tensors)
-    if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad && !tensor.spent && tensor.refusal.empty()) outputs.push_back(tensor.index);
+    if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad && !tensor.spent && (tensor.refusal.empty() || tensor.refusal_beside)) outputs.push_back(tensor.index);
   if (outputs.empty() && std::ranges::all_of(captured.tensors, [](const TensorOutput& t) { return t.refusal.empty(); })) return nullptr;
   if (captured.uses_numpy()) throw GraphBreak("functions of NumPy beside tensors that require grad", "call them under torch.no_grad(), or on detached tensors");
   auto made = std::make_shared<SegmentGradients>();
@@ -279,6 +288,7 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::s
     for (std::uint32_t i : captured.loose_inputs) keeping.overwritten.push_back(captured.recording->graph.inputs()[i]);
     parts = rewrite::with_backwards(captured.recording->graph, outputs, wanted, keeping, views.views);
   } catch (const Exception& failure) {
+    if (refuses_all_walks(captured)) return made_gradients(captured, outer, missing);
     throw GraphBreak(fmt::format("no gradient: {}", failure.what()));
   }
   require_values(parts.forward, captured.assumptions);
@@ -328,9 +338,11 @@ void note_refusals(CapturedGraph& gradients, ir::Graph& graph, std::span<const i
     const std::vector<bool> depending = rewrite::depending_on(graph, {{refused.value}});
     for (TensorOutput& tensor : gradients.tensors) {
       const ir::ValueId gradient = graph.outputs()[tensor.index].value;
-      if (!depending[gradient.value]) continue;
+      const bool refuses_all = !tensor.refusal.empty() && !tensor.refusal_ends;
+      if (!depending[gradient.value] || refuses_all) continue;
       tensor.refusal = refused.message;
-      tensor.refusal_ends = !beside[gradient.value];
+      tensor.refusal_ends = refused.ends;
+      tensor.refusal_beside = refused.ends && beside[gradient.value];
     }
   }
   ops::drop_refusals(graph);

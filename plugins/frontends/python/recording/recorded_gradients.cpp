@@ -94,6 +94,20 @@ bool RecordedGradients::guard_leaf(Index leaf, PyObject* tensor, GuardSet& guard
   return !is_free;
 }
 
+/// The gradient of a tensor with hooks is what they leave of it where a walk to named tensors ends there, as in torch: where it goes on to others, it is
+/// what they are given.
+void RecordedGradients::take_behind_hooks(std::vector<Wanted>& wanted) const {
+  for (Wanted& w : wanted) {
+    const StandIn& s = stand_ins_[w.tensor];
+    const History::AppliedFunction* hooks = s.input || s.leaf ? nullptr : history_.hooks_of(w.tensor);
+    if (!hooks) continue;
+    std::vector<ir::ValueId> others;
+    for (const Wanted& other : wanted)
+      if (other.tensor != w.tensor) std::ranges::copy(other.values, std::back_inserter(others));
+    if (!history_.leads_to(hooks->values.front(), others)) w.values = hooks->values;
+  }
+}
+
 /// What is on the way from the ends. All leaves there, or what was asked for.
 std::vector<RecordedGradients::Wanted> RecordedGradients::wanted_of(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, GuardSet& guards) {
   std::vector<Wanted> wanted;
@@ -105,6 +119,7 @@ std::vector<RecordedGradients::Wanted> RecordedGradients::wanted_of(const Record
     const auto is_older_name = [&](const StandIn& other) { return other.value == wanted.back().values.front() && other.requires_grad && &other < &stand_ins_[*index]; };
     if (!leaf && std::ranges::any_of(stand_ins_, is_older_name)) throw GraphBreak("a gradient by one of several names of a tensor");
   }
+  take_behind_hooks(wanted);
   if (walk.to.empty())
     for (Index leaf : leaves()) wanted.push_back({leaf, history_.values_of_leaf(leaf)});
 
@@ -228,6 +243,7 @@ void RecordedGradients::require_no_function(ir::ValueId value) const {
 Recorder::Walked RecordedGradients::walk_behind(std::size_t function, const Recorder::GradientWalk& walk, GuardSet& guards) {
   const History::AppliedFunction& applied = history_.functions()[function];
   history_.require_unwritten(applied);
+  history_.require_retaining_unwritten(applied);
   if (!walk.keeps_graph) walked_.functions.insert(function);
   std::vector<rewrite::Seed> seeds;
   std::vector<PyObject*> from, given;

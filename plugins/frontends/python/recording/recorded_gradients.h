@@ -65,6 +65,7 @@ class RecordedGradients {
   std::vector<rewrite::Seed> seeds_of(const Recorder::GradientWalk& walk);
   ir::ValueId adjoint(PyObject* gradient, ir::ValueId of, bool tracked);
   Recorder::Walked walk_from(std::span<const rewrite::Seed> seeds, const Recorder::GradientWalk& walk, std::span<PyObject* const> from, GuardSet& guards);
+  void take_behind_hooks(std::vector<Wanted>& wanted) const;
   std::vector<Wanted> wanted_of(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, GuardSet& guards);
   bool guard_leaf(Index leaf, PyObject* tensor, GuardSet& guards);
   bool is_spent_function(std::size_t function) const { return spent_.functions.contains(function) || walked_.functions.contains(function); }

@@ -6,6 +6,7 @@
 #include "core/ir/printer.h"
 #include "python/metadata/memory_overlap.h"
 #include "python/metadata/view_layout.h"
+#include "python/results/twins.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
 
@@ -140,21 +141,28 @@ std::uint32_t RecordedOutputs::fresh_output(Index index, CapturedGraph& captured
   return slot;
 }
 
-/// Whether a tensor is to be made as a view of the complex one whose parts are its elements.
+/// Whether the library makes the one from the other's memory as elements of which they are the parts, or which are their parts.
+bool RecordedOutputs::are_parts(Index whole_index, Index first_index) const {
+  const StandIn &whole = stand_ins_[whole_index], &first = stand_ins_[first_index];
+  if (whole.kind != first.kind || varies(graph_.type(whole.value).shape) || varies(graph_.type(first.value).shape)) return false;
+  if (is_complex(whole.dtype)) return 2 * size_of(first.dtype) == size_of(whole.dtype);
+  const bool joins = is_complex(first.dtype) && size_of(first.dtype) == 2 * size_of(whole.dtype) && whole.kind == TensorKind::torch && !whole.requires_grad;
+  return joins && place_of_twin(stand_ins_.twin(whole_index)).offset % 2 == 0;
+}
+
+/// Whether a tensor is to be made as a view of the complex one whose parts are its elements, or of the one of which its own are parts.
 bool RecordedOutputs::shows_parts(Index index) const {
-  const StandIn& s = stand_ins_[index];
   if (!stand_ins_.storage_of(index).reinterprets) return false;
-  const std::uint32_t memory = stand_ins_.memory_of(index), own = s.storage;
-  const StandIn& whole = stand_ins_[stand_ins_.owner_of(memory)];
+  const std::uint32_t memory = stand_ins_.memory_of(index), own = stand_ins_[index].storage;
+  const Index whole_index = stand_ins_.owner_of(memory), first_index = stand_ins_.owner_of(own);
+  const StandIn &whole = stand_ins_[whole_index], &first = stand_ins_[first_index];
   bool shared = whole.input.has_value();
   for (const Ref& output : outputs_)
     if (const auto other = stand_ins_.find(output.get())) shared |= stand_ins_[*other].storage != own && stand_ins_.memory_of(*other) == memory;
-  const StandIn& first = stand_ins_[stand_ins_.owner_of(own)];
   const bool gaps = memory_order(first.shape, first.strides).empty() && !first.shape.empty() && !is_row_major(first.shape, first.strides);
-  if (!shared && !gaps) return false;
-  const bool fixed = !varies(graph_.type(whole.value).shape) && !varies(graph_.type(first.value).shape);
-  if (!fixed || whole.kind != first.kind || !is_complex(whole.dtype) || 2 * size_of(first.dtype) != size_of(whole.dtype))
-    throw GraphBreak("a result that views another tensor's memory under another dtype, or at an index that the graph computes");
+  const bool parts = are_parts(whole_index, first_index);
+  if (!shared && !gaps) return parts && stand_ins_.storage_of(index).is_view && !whole.requires_grad;
+  if (!parts) throw GraphBreak("a result that views another tensor's memory under another dtype, or at an index that the graph computes");
   return true;
 }
 

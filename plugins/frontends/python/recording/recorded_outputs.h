@@ -41,6 +41,7 @@ class RecordedOutputs {
   std::uint32_t parts_output(Index index, CapturedGraph& captured);
 
   void require_buildable(PyObject* stand_in);
+  bool are_parts(Index whole_index, Index first_index) const;
   bool shows_parts(Index index) const;
   ir::ValueId value_of_view(Index index);
   std::optional<Index> viewed_output(Index index) const;

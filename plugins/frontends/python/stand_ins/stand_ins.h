@@ -75,6 +75,7 @@ struct Storage {
   std::uint32_t writes = 0;           // operations that wrote: eager counts these in Tensor._version
   std::optional<std::uint32_t> reinterprets;  // the storage whose memory it really is, seen under another dtype or at a place that is not known
   std::int64_t place = 0;             // then: from that memory's first element, in elements of the other dtype
+  bool is_view = false;               // then: torch says so of what made it (view_as_real), and that of a view under another dtype it does not
   bool requires_grad = false;         // one of them does
 };
 

@@ -206,12 +206,16 @@ PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   });
 }
 
-/// Nodes of the gradients that torch does not differentiate, on the way to all that these were computed for.
+/// Nodes of the gradients that torch does not differentiate, on the way to all that these were computed for, or beside others.
 void add_refusing_nodes(const GraphFunction& function, const std::vector<Ref>& made, const CallBackward::State& state) {
   const std::vector<TensorOutput>& tensors = function.captured().tensors;
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     if (tensors[t].refusal.empty()) continue;
     std::vector<Ref> arguments = {made[t], checked(PyUnicode_FromString(tensors[t].refusal.c_str()))};
+    if (tensors[t].refusal_beside) {
+      of_autograd("add_refusal_beside", tuple_of(arguments).get());
+      continue;
+    }
     for (const std::vector<Ref>* tracked : {&state.inputs, &state.inner})
       std::ranges::copy_if(*tracked, std::back_inserter(arguments), [&](const Ref& tensor) { return !tensors[t].refusal_ends && tensor && requires_grad(tensor.get()); });
     of_autograd("add_refusing_node", tuple_of(arguments).get());

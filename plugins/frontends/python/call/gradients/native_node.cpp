@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "python/call/program/run_frame.h"
+#include "python/call/gradients/passing_nodes.h"
 #include "python/call/gradients/tangent.h"
 #include "python/compat/object_layout.h"
 #include "python/library/kept_memory.h"
@@ -161,32 +162,6 @@ class SegmentBody final : public NodeBody {
   }
 
   std::vector<TorchRef> gradients_with_history(const NodeRun& run, std::vector<Tangent>& tangents);
-};
-
-/// Hands gradients on as they are.
-class HandingBody final : public NodeBody {
- public:
-  const char* name() const override { return "HandOnBackward"; }
-  std::vector<TorchRef> apply(const NodeRun&, std::span<void* const> given) override {
-    std::vector<TorchRef> handed;
-    for (void* tensor : given) handed.push_back(TorchRef::borrow(tensor));
-    return handed;
-  }
-  Ref apply_to_others(PyObject*, const std::vector<Ref>& given) override { return tuple_of(given); }
-};
-
-/// Of a gradient that torch does not differentiate.
-class RefusingBody final : public NodeBody {
- public:
-  explicit RefusingBody(std::string message) : message_(std::move(message)) {}
-  const char* name() const override { return "RefusingBackward"; }
-  std::vector<TorchRef> apply(const NodeRun&, std::span<void* const>) override { throw std::runtime_error(message_); }
-  Ref apply_to_others(PyObject*, const std::vector<Ref>&) override {
-    throw std::runtime_error(message_);
-  }
-
- private:
-  const std::string message_;
 };
 
 /// The nodes of a run while they are made, each after what it hands gradients to.
@@ -396,14 +371,19 @@ struct AgainSources {
   void order(std::vector<TorchEdge>&, const GradientNode&) const {}
 };
 
-/// Nodes of the gradients that torch does not differentiate, on the way to all that these were computed for.
+/// Nodes of the gradients that torch does not differentiate, on the way to all that these were computed for, or beside others.
 void add_refusing_nodes(const AgainSources& sources) {
   const std::vector<TensorOutput>& tensors = sources.again.function->captured().tensors;
   for (std::uint32_t t = 0; t < tensors.size(); ++t) {
     if (tensors[t].refusal.empty()) continue;
+    void* const result = sources.result(t);
+    if (tensors[t].refusal_beside) {
+      TorchRef refusing = native_node(std::make_unique<RefusingBody>(tensors[t].refusal), {}, {&result, 1});
+      add_native_node(std::make_unique<HandingBothBody>(), {edge_of(result), {std::move(refusing), 0}}, {&result, 1});
+      continue;
+    }
     std::vector<TorchEdge> edges(tensors[t].refusal_ends ? 0 : sources.run.edge_count());
     for (std::size_t e = 0; e < edges.size(); ++e) edges[e] = sources.run.edge(e);
-    void* const result = sources.result(t);
     add_native_node(std::make_unique<RefusingBody>(tensors[t].refusal), std::move(edges), {&result, 1});
   }
 }

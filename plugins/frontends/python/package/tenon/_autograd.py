@@ -206,3 +206,26 @@ def has_memory_for_itself(tensor):
         return False
     storage = tensor.untyped_storage()
     return storage.resizable() and storage.nbytes() == tensor.numel() * tensor.element_size() and _users_of_storage(storage._cdata) == 2
+
+
+class Both(torch.autograd.Function):
+    """Hands a gradient on to two."""
+
+    @staticmethod
+    def forward(ctx, results, *nodes):
+        ctx.set_materialize_grads(False)
+        return results
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, gradient, gradient
+
+
+_apply_both = torch._C._FunctionBase.__dict__["apply"].__get__(None, Both)
+
+
+def add_refusal_beside(gradient, message):
+    """Has a walk to all leaves come to what torch refuses to differentiate too; one to named inputs goes by."""
+    refused = _placeholder(gradient)
+    add_refusing_node(refused, message)
+    _apply_both((gradient,), leading_to(gradient), refused)

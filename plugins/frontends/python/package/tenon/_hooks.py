@@ -14,14 +14,23 @@ def is_gradient(gradient: Any, tensor: torch.Tensor) -> bool:
 
 
 class Hooks:
-    """The hooks of a tensor that the graph computes, as torch calls them: a function that gives its argument, whose gradient they may change."""
+    """The hooks of a tensor that the graph computes, as torch calls them: a function that gives its argument, whose gradient they may change.
+
+    What they leave becomes the ``.grad`` of a tensor that retains it.
+    """
 
     def __init__(self) -> None:
         self.by_handle: dict = {}
+        self.retaining: torch.Tensor | None = None
 
     def gradients(self, given: list, create_graph: bool) -> Any:
         changed = _changed(list(self.by_handle.values()), given[0], create_graph)
-        return None if changed is None else [changed]
+        if changed is None or (create_graph and self.retaining is not None):
+            return None
+        if self.retaining is not None:
+            before = self.retaining.grad
+            self.retaining.grad = changed.clone() if before is None else before + changed
+        return [changed]
 
 
 def _changed(hooks: list, gradient: torch.Tensor, create_graph: bool) -> Any:
@@ -37,23 +46,10 @@ def _changed(hooks: list, gradient: torch.Tensor, create_graph: bool) -> Any:
     return gradient
 
 
-class Retained:
-    """The gradient of a tensor that the graph computes becomes its ``.grad``."""
-
-    def __init__(self, tensor: torch.Tensor) -> None:
-        self.tensor = tensor
-
-    def gradients(self, given: list, create_graph: bool) -> Any:
-        if create_graph:
-            return None
-        before = self.tensor.grad
-        self.tensor.grad = given[0].clone() if before is None else before + given[0]
-        return given
-
-
 def retain_grad(tensor: torch.Tensor) -> Any:
     """``torch.Tensor.retain_grad`` of what the graph computes."""
-    track_hooks(Retained(tensor), [tensor], True)
+    hooks = track_hooks(Hooks(), [tensor], True)
+    hooks.retaining = tensor
     return None
 
 
@@ -79,9 +75,7 @@ def register_hook(tensor: torch.Tensor, hook: Any) -> Any:
     """``torch.Tensor.register_hook`` of what the graph computes; of a tensor that was there before it is torch's."""
     if not tensor.requires_grad or tensor.is_leaf:
         return NotImplemented
-    hooks = Hooks()
-    track_hooks(hooks, [tensor])
-    return HookHandle(hooks, hook)
+    return HookHandle(track_hooks(Hooks(), [tensor]), hook)
 
 
 def of_leaf(leaf: torch.Tensor, gradient: torch.Tensor, create_graph: bool) -> Any:
@@ -157,8 +151,9 @@ def apply_on_tensors(backward_hook: Any, fn: Any, args: tuple) -> Any:
     return tuple(passed), places
 
 
-def track_hooks(hooks: Any, tensors: list, retains: bool = False) -> None:
-    """Has walks of this graph that come to tensors ask `hooks.gradients`, as :class:`Hooks` has it. `retains`: they have a ``.grad`` from then on.
+def track_hooks(hooks: Hooks, tensors: list, retains: bool = False) -> Any:
+    """Has walks of this graph that come to tensors ask `hooks.gradients`, or those that a tensor has already: gives these. `retains`: they have a
+    ``.grad`` from then on.
 
     A capture records that; nobody else calls it.
     """

@@ -246,30 +246,6 @@ void History::require_view_unwritten(Index index) const {
   if (view && core_.stand_ins.storage_of(*view).version != function_views_.at(*view)) throw GraphBreak("a view that a torch.autograd.Function gave, after a write to its memory");
 }
 
-void History::retain_gradient(Index index) const {
-  const StandIn& s = core_.stand_ins[index];
-  if (s.requires_grad && !s.input && !s.leaf) throw Unbuildable(s.object.get(), "a tensor is to retain its gradient");
-}
-
-void History::hook(Ref context, std::span<const Index> tensors, bool retains) {
-  if (!wanted_) throw GraphBreak("a hook is put on a tensor", kGradHint);
-  AppliedFunction function;
-  function.context = std::move(context);
-  for (Index index : tensors) {
-    StandIn& s = core_.stand_ins[index];
-    const ir::ValueId value = core_.present.of(index);
-    const auto reads = [&](ir::NodeId id) { return std::ranges::find(core_.graph.node(id).operands, value) != core_.graph.node(id).operands.end(); };
-    if (core_.in_branch() || s.input || s.leaf || !s.requires_grad) throw GraphBreak("a hook is put on a tensor that was there before the call", kHookHint);
-    if (s.viewed || std::ranges::any_of(core_.graph.nodes(), reads)) throw Unbuildable(s.object.get(), "a hook is put on a view, or on a tensor from which something was computed before");
-    function.inputs.push_back(index);
-    function.values.push_back(value);
-  }
-  for (Index index : function.inputs) function.roots.push_back(core_.stand_ins[index].value = new_root(core_.stand_ins[index].value));
-  function.outputs = function.inputs;
-  if (retains) retaining_.insert(tensors.begin(), tensors.end());
-  functions_.push_back(std::move(function));
-}
-
 bool History::is_written(const AppliedFunction& function) const {
   return std::ranges::any_of(function.saved, [&](const auto& saved) { return core_.stand_ins.storage_of(saved.first).version != saved.second; });
 }

@@ -57,6 +57,7 @@ class History {
     std::vector<ir::ValueId> roots;   // of these: what depends on them depends on the function
     std::vector<std::pair<Index, std::uint32_t>> saved;  // what its backward reads, with the version of its memory
     std::vector<Index> by_itself;     // of these: what torch does not know of
+    bool of_hooks = false;            // it gives a tensor as it is, and its hooks the gradient
   };
   /// Throws Unbuildable where a function whose gradients are in the graph keeps a tensor by itself that leaves it: torch reads such a one as it is then.
   void require_not_kept_by_function(Index leaving) const;
@@ -74,8 +75,14 @@ class History {
   /// torch.Tensor.retain_grad(): a tensor that the graph computes must be one of torch's autograd graph, on which others depend. Throws GraphBreak.
   void retain_gradient(Index index) const;
   /// Makes tensors the results of a function of themselves. Throws GraphBreak where something was computed from one already.
-  /// `retains`: they have a `.grad` from then on.
-  void hook(Ref context, std::span<const Index> tensors, bool retains);
+  /// `retains`: they have a `.grad` from then on. Gives the context: that of the hooks that a tensor has, which are called in the order in which they came.
+  Ref hook(Ref context, std::span<const Index> tensors, bool retains);
+  /// Throws Unbuildable where a tensor was written since that retains its gradient: torch retains that of what was written.
+  void require_retaining_unwritten(const AppliedFunction& hooks) const;
+  /// The function of the hooks on a tensor, as it is now.
+  const AppliedFunction* hooks_of(Index index) const;
+  /// Whether gradients of a value flow to one of the others, through whatever functions.
+  bool leads_to(ir::ValueId value, std::span<const ir::ValueId> others) const;
   /// Whether a function of the program's gave it as a view, or one that it was viewed from.
   bool is_view_of_function(Index index) const { return function_view(index).has_value(); }
   /// Throws GraphBreak for such a view whose memory was written since: torch refuses its history.

@@ -238,7 +238,11 @@ Ref RecordedResults::stand_in_for_twin(PyObject* twin, ir::ValueId value, const 
   view.device = type.device;
   // Of an index that the graph computes the twin knows nothing: the view begins anywhere.
   const bool anywhere = std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].kind == TensorKind::scalar; });
-  if (anywhere || stand_ins_[stand_ins_.owner_of(*storage)].dtype != spec.dtype) return stand_ins_[stand_ins_.add_reinterpreted(std::move(view), *storage, place)].object;
+  if (anywhere || stand_ins_[stand_ins_.owner_of(*storage)].dtype != spec.dtype) {
+    const Index seen = stand_ins_.add_reinterpreted(std::move(view), *storage, place);
+    stand_ins_.storage_of(seen).is_view = spec.kind == TensorKind::torch && checked(PyObject_CallMethod(twin, "_is_view", nullptr)).is(Py_True);
+    return stand_ins_[seen].object;
+  }
   view.writeable = spec.writeable;
   view.storage = *storage;
   view.offset = stand_ins_.offset_in(*storage, place);

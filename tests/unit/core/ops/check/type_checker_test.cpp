@@ -105,6 +105,15 @@ TEST_CASE("composite ops whose inference is whole are checked without being made
   CHECK_THAT(refusal("%x: f32[s0]", "%y: f32[] = var(%x) {correction = 0.5}", "%y", "[s0: 1..9] "), Contains("a correction that is no integer, over dimensions of unknown size"));
 }
 
+TEST_CASE("composite ops of large sizes, or of sizes that the ranges leave open, are made to be checked") {
+  const std::string kernel = "%w: f32[4, 3, 3, 3], %g: f32[2, 4, 7, 6]";
+  CHECK_THAT(refusal(kernel, "%y: f32[2, 3, 1099511627776, 6] = conv_input_sum(%w, %g) {before = [1, 1], dilation = [1, 1], groups = 1, sizes = [1099511627776, 6], stride = [1, 1]}"), Contains("windows reach 1073741823"));
+  CHECK_THAT(refusal("%x: f32[0, 3, 576460752303423488]", "%y: f32[3, 576460752303423488] = std(%x) {correction = 1, dim = [0], keepdim = false}"), Contains("cannot be counted"));
+  const std::string node = "%y: f32[1, 6, s0*3 - 6, 9] = convolution(%x, %w) {groups = 3, output_padding = [2, 0], padding = [5, 0], stride = [3, 1], transposed = true}";
+  CHECK_THAT(refusal("%x: f32[1, 6, s0, 8], %w: f32[6, 2, 5, 2]", node, "%y", "[s0: 0..9] "), Contains("a place whose sign is not known: s0 - 1"));
+  CHECK(refusal("%x: f32[1, 6, s0, 8], %w: f32[6, 2, 5, 2]", node, "%y", "[s0: 3..9] ").empty());
+}
+
 TEST_CASE("a number is an operand only where its op reads it as one") {
   CHECK(refusal("%x: f32[4]", "%y: f32[4] = add(%x, 1.0)").empty());
   CHECK(refusal("", "%y: f32[3] = full(2.5) {dtype = f32, size = [3]}").empty());
