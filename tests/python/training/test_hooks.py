@@ -339,6 +339,7 @@ def test_hooks_of_a_tensor_are_called_in_the_order_in_which_they_came(name):
 WALKS = {
     "it alone": lambda z, x, y, w: torch.autograd.grad(z, y),
     "it and what is behind": lambda z, x, y, w: torch.autograd.grad(z, (y, x)),
+    "what is before": lambda z, x, y, w: torch.autograd.grad(z, w),
     "it and what is before": lambda z, x, y, w: torch.autograd.grad(z, (w, y)),
     "all": lambda z, x, y, w: torch.autograd.grad(z, (x, w, y)),
     "what is behind": lambda z, x, y, w: torch.autograd.grad(z, x),
@@ -368,6 +369,19 @@ def test_the_gradient_of_a_hooked_tensor_by_name(name, way):
             found.append(run(torch.linspace(0, 2, 5).requires_grad_()))
     torch.testing.assert_close(found[2:], found[:2])
     assert tenon.stats()["graph_breaks"] == 0
+
+
+def test_what_is_not_on_the_way_retains_nothing():
+    def step(x):
+        y = x * 2
+        y.retain_grad()
+        w = y * 5
+        gradient, = torch.autograd.grad((w.sin() + y).sum(), w)
+        return gradient, y.grad is None
+
+    found = [run(torch.linspace(0, 2, 5).requires_grad_()) for run in (step, tenon.compile(step))]
+    torch.testing.assert_close(found[1][0], found[0][0])
+    assert found[0][1] and found[1][1]
 
 
 def written_when_retained(x):

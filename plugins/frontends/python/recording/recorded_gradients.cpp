@@ -261,12 +261,22 @@ Recorder::Walked RecordedGradients::walk_behind(std::size_t function, const Reco
   return walk_from(seeds, on, from, guards);
 }
 
+std::vector<bool> RecordedGradients::functions_on_the_way(const Recorder::GradientWalk& walk, std::span<const Wanted> wanted) const {
+  std::vector<ir::ValueId> ends;
+  for (const Wanted& w : wanted) std::ranges::copy(w.values, std::back_inserter(ends));
+  std::vector<bool> called;
+  for (const History::AppliedFunction& function : history_.functions())
+    called.push_back(walk.to.empty() || std::ranges::any_of(function.roots, [&](ir::ValueId root) { return history_.leads_to(root, ends); }));
+  return called;
+}
+
 Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> seeds, const Recorder::GradientWalk& walk, std::span<PyObject* const> from, GuardSet& guards) {
   const std::size_t first_node = graph_.nodes().size();
   if (!walk.to.empty() || walk.creates_graph) require_not_through_to_all_leaves(seeds);
   std::vector<Wanted> wanted = wanted_of(walk, seeds, guards);
   const std::size_t tensors_wanted = wanted.size();
   const bool any_hooked = std::ranges::any_of(wanted, &Wanted::hooked);
+  const std::vector<bool> called = functions_on_the_way(walk, wanted);
   for (const History::AppliedFunction& function : history_.functions())
     for (std::size_t k = 0; k < function.outputs.size(); ++k) wanted.push_back({function.outputs[k], {function.roots[k]}});
   std::vector<ir::ValueId> values;
@@ -295,7 +305,7 @@ Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> see
   for (std::size_t f = 0; f < history_.functions().size(); ++f) {
     Recorder::FunctionGradients of{f, history_.functions()[f].context, {}};
     for (std::size_t k = 0; k < history_.functions()[f].outputs.size(); ++k, ++at) of.gradients.push_back(next(wanted[at], parts.front().has_value()));
-    if (std::ranges::any_of(of.gradients, [](const Ref& g) { return static_cast<bool>(g); })) walked.functions.push_back(std::move(of));
+    if (called[f] && std::ranges::any_of(of.gradients, [](const Ref& g) { return static_cast<bool>(g); })) walked.functions.push_back(std::move(of));
   }
   Ref engine_function = checked(PyObject_GetAttrString(checked(PyObject_GetAttrString(known_torch_library()->module.get(), "autograd")).get(), "grad"));
   Ref args = checked(PyTuple_Pack(3, tuple_of_objects(from).get(), tuple_of(tensors).get(), tuple_of_objects(walk.gradients).get()));

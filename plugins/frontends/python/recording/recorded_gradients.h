@@ -64,6 +64,8 @@ class RecordedGradients {
   };
   std::vector<rewrite::Seed> seeds_of(const Recorder::GradientWalk& walk);
   ir::ValueId adjoint(PyObject* gradient, ir::ValueId of, bool tracked);
+  /// Which functions of the program torch calls: where gradients of some tensors are asked for, those alone that lead to one.
+  std::vector<bool> functions_on_the_way(const Recorder::GradientWalk& walk, std::span<const Wanted> wanted) const;
   Recorder::Walked walk_from(std::span<const rewrite::Seed> seeds, const Recorder::GradientWalk& walk, std::span<PyObject* const> from, GuardSet& guards);
   void take_behind_hooks(std::vector<Wanted>& wanted) const;
   std::vector<Wanted> wanted_of(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, GuardSet& guards);
