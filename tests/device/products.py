@@ -29,26 +29,28 @@ def error_of(got: torch.Tensor, want: torch.Tensor) -> float:
 
 
 def bound(session: Session, text: str, inputs: list[torch.Tensor], result: torch.Tensor):
-    program = session.compile(text)
-    arguments = program.bound([x.data_ptr() for x in inputs], [result.data_ptr()], torch.cuda.current_stream().cuda_stream)
-    return lambda: program.run(arguments)
+    """Calls of a graph: one that keeps float32's precision, and one that rounds operands to tf32."""
+    def call(rounds: str):
+        program = session.compile(text, f'{{"tf32_products": {rounds}, "tf32_convolutions": {rounds}}}')
+        arguments = program.bound([x.data_ptr() for x in inputs], [result.data_ptr()], torch.cuda.current_stream().cuda_stream)
+        return lambda: program.run(arguments)
+
+    return call("false"), call("true")
 
 
-def judge(name: str, run, result: torch.Tensor, eager, want: torch.Tensor, timed: bool, rounding) -> bool:
+def judge(name: str, runs, result: torch.Tensor, eager, want: torch.Tensor, timed: bool, rounding) -> bool:
     """Prints a row; `rounding` sets whether torch may round operands of float32 to tf32."""
-    run()
-    torch.cuda.synchronize()
+    fails, row = False, f"{name:34}"
+    for run, rounds in zip(runs, (False, True) if result.dtype == torch.float32 else (False,)):
+        rounding(rounds)
+        run()
+        torch.cuda.synchronize()
+        mine, theirs = error_of(result, want), error_of(eager(), want)
+        row += f"{' | tf32' if rounds else ''} {mine:.2e} {theirs:.2e}" + (f" {microseconds(run):8.1f} {microseconds(eager):8.1f}" if timed else "")
+        if not mine <= 1.1 * theirs + 1e-12:
+            fails, row = True, row + " WORSE"
     rounding(False)
-    mine, theirs = error_of(result, want), error_of(eager(), want)
-    row = f"{name:34} {mine:.2e} {theirs:.2e}"
-    if timed:
-        row += f" {microseconds(run):8.1f} {microseconds(eager):8.1f}"
-        if result.dtype == torch.float32:
-            rounding(True)
-            row += f" {microseconds(eager):8.1f} as tf32"
-            rounding(False)
-    fails = not mine <= 1.1 * theirs + 1e-12
-    print(row + (" WORSE" if fails else ""))
+    print(row)
     return fails
 
 

@@ -208,6 +208,36 @@ PROGRAMS = {
 }
 
 
+def error_of(result, want):
+    return ((result.double() - want).norm() / want.norm()).item()
+
+
+def as_exact_as_flags_say(fn, *values, at_least=1e-5):
+    """A function of float32 products under each setting of torch's flags, and its gradients: errors by float64 are not above those of torch by much, and they are tf32's
+    where torch may round, and float32's where it may not."""
+    compiled, said = tenon.compile(fn), []
+    flags = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = [f.allow_tf32 for f in flags]
+    wide = [v.to(D).double().requires_grad_() for v in values]
+    want = fn(*wide)
+    wanted = [want.detach(), *torch.autograd.grad(want.sin().sum(), wide)]
+    for allowed in ((False, False), (True, False), (False, True), (True, True), (False, False)):
+        for flag, on in zip(flags, allowed):
+            flag.allow_tf32 = on
+        errors = []
+        for function in (compiled, fn):
+            given = [v.to(D).requires_grad_() for v in values]
+            result = function(*given)
+            got = [result.detach(), *torch.autograd.grad(result.sin().sum(), given)]
+            errors.append([error_of(g, w) for g, w in zip(got, wanted)])
+        for place, (mine, theirs) in enumerate(zip(*errors)):
+            if mine > 1.5 * theirs + 1e-6 or (mine > at_least and theirs < at_least):
+                said.append(f"result {place} with tf32 {allowed}: an error of {mine:.2g} where torch's is {theirs:.2g}")
+    for flag, on in zip(flags, before):
+        flag.allow_tf32 = on
+    return "; ".join(said)
+
+
 def situations():
     found = {name: (lambda program=program: same_as_eager(*program)) for name, program in PROGRAMS.items()}
     found["dynamic"] = lambda: same_as_eager(lambda x: (x.softmax(-1) + x.sum(0), x.t().contiguous(), torch.cat([x, x])), X, dynamic=True)
@@ -218,6 +248,9 @@ def situations():
     found["attention module"] = of_module(lambda: nn.MultiheadAttention(32, 4, batch_first=True), torch.randn(3, 9, 32), torch.randn(3, 9, 32), torch.randn(3, 9, 32))
     for kind in (nn.LSTM, nn.GRU, nn.RNN):
         found[kind.__name__] = of_module(lambda kind=kind: kind(32, 16, 2, batch_first=True, bidirectional=True), torch.randn(3, 9, 32))
+    found["flags of tf32: a product"] = lambda: as_exact_as_flags_say(lambda x, w: x @ w, torch.randn(256, 256), torch.randn(256, 256) / 16)
+    found["flags of tf32: a convolution"] = lambda: as_exact_as_flags_say(lambda x, w: F.conv2d(x, w, padding=1), torch.randn(4, 64, 16, 16), torch.randn(64, 64, 3, 3) / 24)
+    found["flags of tf32: both"] = lambda: as_exact_as_flags_say(lambda x, w, v: F.conv2d(x, w, padding=1).flatten(2) @ v, torch.randn(4, 64, 16, 16), torch.randn(64, 64, 3, 3) / 24, torch.randn(256, 128) / 16)
     found["embedding bag"] = of_module(lambda: nn.Sequential(nn.EmbeddingBag(48, 16), nn.ReLU()), N)
     return found
 

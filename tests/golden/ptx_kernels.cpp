@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compile/ptx.h"
 #include "core/base/error.h"
 #include "graph/decomposition.h"
@@ -12,11 +14,11 @@
 
 namespace tenon::ptx_test {
 
-ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores, bool rounds) {
+ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores, cuda::Rounding rounding, bool has_clusters) {
   codegen::decompose_composites(graph, true);
   const cuda::GpuMachine machine(has_tensor_cores);
   codegen::Plan plan = codegen::plan_graph(graph, machine, {});
-  cuda::make_kernels_of_products(plan, graph, machine, rounds);
+  cuda::make_kernels_of_products(plan, graph, machine, rounding, has_clusters);
   std::vector<ScheduledKernel> kernels;
   for (const codegen::Step& step : plan.steps) {
     const auto* kernel = std::get_if<codegen::KernelStep>(&step);
@@ -28,10 +30,14 @@ ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores, bool round
 
 std::string ptx_of(const ScheduledGraph& scheduled, const std::string& architecture) {
   const cuda::PtxIsa isa = cuda::PtxIsa::of(architecture);
-  return cuda::to_ptx(architecture, [&](llvm::Module& module) {
+  const bool multiplies = std::ranges::any_of(scheduled.kernels, [](const ScheduledKernel& kernel) { return kernel.schedule.product.has_value(); });
+  std::string code = cuda::to_ptx(architecture, [&](llvm::Module& module) {
     for (std::size_t i = 0; i < scheduled.kernels.size(); ++i)
       cuda::emit_kernel(module, scheduled.kernels[i].step.kernel, scheduled.kernels[i].schedule, isa, fmt::format("kernel{}", i));
-  });
+  }, multiplies);
+  for (std::size_t i = 0; i < scheduled.kernels.size(); ++i)
+    if (const auto& product = scheduled.kernels[i].schedule.product) code = cuda::with_clusters(std::move(code), fmt::format("kernel{}", i), product->cluster);
+  return code;
 }
 
 }  // namespace tenon::ptx_test

@@ -6,6 +6,7 @@
 
 #include "core/ir/graph.h"
 #include "fusion/plan.h"
+#include "products/product_steps.h"
 #include "schedule/schedule.h"
 
 namespace tenon::ptx_test {
@@ -22,7 +23,7 @@ struct ScheduledGraph {
 };
 
 /// Throws why, where a step has no code for the target.
-ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores = true, bool rounds = false);
+ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores = true, cuda::Rounding rounding = {}, bool has_clusters = false);
 
 /// Their PTX, as kernel0, kernel1, …
 std::string ptx_of(const ScheduledGraph& scheduled, const std::string& architecture);

@@ -7,10 +7,17 @@
 #include "device/cards.h"
 
 namespace tenon::cuda {
+namespace {
+
+Rounding rounding_of(const nlohmann::json& options, Rounding otherwise) {
+  return {options.value("tf32_products", otherwise.products), options.value("tf32_convolutions", otherwise.convolutions)};
+}
+
+}  // namespace
 
 CudaBackend::CudaBackend(HostServices host, const std::string& options) : host_(host) {
   const auto given = nlohmann::json::parse(options);
-  options_ = {.fuse = given.value("fuse", true), .graphs = given.value("graphs", true), .tensor_cores = given.value("tensor_cores", true), .tf32 = given.value("tf32", false)};
+  options_ = {.fuse = given.value("fuse", true), .graphs = given.value("graphs", true), .tensor_cores = given.value("tensor_cores", true), .rounding = rounding_of(given, {})};
 }
 
 Devices& CudaBackend::open_devices(HostServices host) {
@@ -22,7 +29,7 @@ void CudaBackend::claim(const GraphView& graph, Claims& claims) { claim_nodes(ir
 
 std::unique_ptr<Artefact> CudaBackend::compile(const GraphView& graph, std::span<const DLTensor* const> constants, const std::string& options) {
   CardProgram::Options chosen = options_;
-  chosen.tf32 = nlohmann::json::parse(options).value("tf32", chosen.tf32);
+  chosen.rounding = rounding_of(nlohmann::json::parse(options), chosen.rounding);
   return std::make_unique<CardProgram>(host_, ir::read_buffer(graph.bytes(), constants).value(), chosen);
 }
 

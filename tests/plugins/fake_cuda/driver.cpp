@@ -58,6 +58,7 @@ struct State {
   std::map<CUdeviceptr, std::size_t> blocks;
   std::size_t bytes = 0, most_bytes = 0;
   std::set<CUmodule> modules;
+  std::string texts, told_texts;  // of modules
   std::size_t launches = 0;
   std::set<CUgraph> graphs;
   std::set<CUgraphExec> executables;
@@ -243,6 +244,11 @@ std::size_t fake_cuda_graphs() { return state().graphs.size() + state().executab
 std::size_t fake_cuda_hazards() { return state().hazards; }
 void fake_cuda_capture(bool on) { state().capturing = on; }
 std::size_t fake_cuda_modules() { return state().modules.size(); }
+const char* fake_cuda_texts() {
+  const std::lock_guard lock(state().mutex);
+  state().told_texts = std::exchange(state().texts, {});
+  return state().told_texts.c_str();
+}
 std::size_t fake_cuda_blocks() { return state().blocks.size(); }
 std::size_t fake_cuda_most_bytes() { return std::exchange(state().most_bytes, state().bytes) - state().bytes; }
 const char* fake_cuda_complaint() { return state().complaint.c_str(); }
@@ -314,6 +320,7 @@ CUresult cuModuleLoadDataEx(CUmodule* module, const void* text, unsigned, int*, 
   const std::lock_guard lock(state().mutex);
   FAIL_ON_TURN_TO_ACT;
   if (std::memcmp(text, "\x7f" "ELF", 4) == 0) return kNoBinary;  // machine code of a real linker: the text is compiled instead
+  state().texts += static_cast<const char*>(text);
   *module = new CUmod_st{functions_of(static_cast<const char*>(text))};
   return state().modules.insert(*module), kSuccess;
 }

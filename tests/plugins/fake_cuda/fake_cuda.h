@@ -7,6 +7,8 @@ extern "C" {
 /// Kernels that have been launched so far, and modules that are loaded now.
 std::size_t fake_cuda_launches();
 std::size_t fake_cuda_modules();
+/// The texts of the modules that were loaded since this was asked last.
+const char* fake_cuda_texts();
 /// Graphs that have been launched so far, and graphs and executable graphs that are there now.
 std::size_t fake_cuda_graph_launches();
 std::size_t fake_cuda_graphs();

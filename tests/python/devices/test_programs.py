@@ -193,6 +193,27 @@ def test_devices_are_guarded(device):
     assert tenon.stats()["graphs"] == 2
 
 
+def test_the_precision_of_float32_products_is_guarded(device, monkeypatch):
+    compiled, x = tenon.compile(lambda x: x @ x.t()), X.to(device)
+    flags = torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+    for products, convolutions, recompiles in ((*flags, 0), (not flags[0], flags[1], 1), (not flags[0], not flags[1], 2), (*flags, 2), (not flags[0], flags[1], 2)):
+        monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", products)
+        monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", convolutions)
+        torch.testing.assert_close(compiled(x).cpu(), X @ X.t(), rtol=2e-2, atol=2e-2)
+        assert tenon.stats()["recompiles"] == recompiles, (products, convolutions)
+
+
+def test_gradients_are_as_exact_as_the_flags_say_when_they_are_asked_for(device, monkeypatch):
+    compiled, x = tenon.compile(lambda x: (x @ x.t()).sum()), X.to(device).requires_grad_()
+    for allowed, graphs in ((False, 1), (True, 2), (False, 2)):
+        loss = compiled(x)
+        monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", allowed)
+        (gradient,) = torch.autograd.grad(loss, x)
+        monkeypatch.setattr(torch.backends.cuda.matmul, "allow_tf32", False)
+        torch.testing.assert_close(gradient.cpu(), 2 * X.sum(0).expand_as(X), rtol=2e-2, atol=2e-2)
+        assert tenon.stats()["autograd"]["backward_graphs"] == graphs
+
+
 def test_a_break_goes_on(check):
     def fn(x):
         y = x + 1

@@ -1,6 +1,7 @@
 // Products of matrices on tensor cores, thread by thread on the CPU, against the judge.
 #include "catch.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -121,7 +122,7 @@ TEST_CASE("operands of float32 are rounded to tf32 where that is asked for", "[p
   const auto [tensors, views] = llvm_test::random_inputs(graph);
   const auto want = ops::evaluate(graph, views, ops::Precision::judge);
   const auto error_of = [&](bool rounds) {
-    const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone(), true, rounds), views);
+    const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone(), true, {.products = rounds}), views);
     double error = 0, all = 0;
     for (int i = 0; i < 64 * 64; ++i) error += std::pow(got[0].as<float>()[i] - want[0].as<double>()[i], 2), all += std::pow(want[0].as<double>()[i], 2);
     return std::sqrt(error / all);
@@ -129,4 +130,58 @@ TEST_CASE("operands of float32 are rounded to tf32 where that is asked for", "[p
   CHECK(error_of(false) < 4e-7);
   CHECK(error_of(true) > 1e-5);
   CHECK(error_of(true) < 4e-4);
+}
+
+TEST_CASE("convolutions and matrix products are rounded each by a choice of their own", "[ptx][products]") {
+  const std::string product = "graph @main (%x: f32[64, 96], %y: f32[96, 64]) {\n  %z: f32[64, 64] = matmul(%x, %y)\n  return %z\n}";
+  const std::string convolution = R"(graph @main (%x: f32[2, 16, 12, 12], %w: f32[40, 16, 3, 3]) {
+    %y: f32[2, 40, 12, 12] = conv_sum(%x, %w) {after = [1, 1], before = [1, 1], dilation = [1, 1], groups = 1, stride = [1, 1]}
+    return %y
+  })";
+  const auto rounds = [](const std::string& text, cuda::Rounding rounding) {
+    return std::ranges::any_of(ptx_test::schedule_graph(llvm_test::parse(text), true, rounding).kernels, [](const auto& kernel) { return kernel.schedule.product && kernel.schedule.product->rounds; });
+  };
+  CHECK(rounds(product, {.products = true}));
+  CHECK(!rounds(product, {.convolutions = true}));
+  CHECK(rounds(convolution, {.convolutions = true}));
+  CHECK(!rounds(convolution, {.products = true}));
+}
+
+TEST_CASE("operands that are rounded and no finite numbers stay what they are", "[ptx][products]") {
+  const ir::Graph graph = llvm_test::parse("graph @main (%x: f32[64, 96], %y: f32[96, 64]) {\n  %z: f32[64, 64] = matmul(%x, %y)\n  return %z\n}");
+  auto [tensors, views] = llvm_test::random_inputs(graph);
+  float* x = tensors[0].as<float>();
+  x[5] = std::numeric_limits<float>::infinity(), x[96 + 7] = -std::numeric_limits<float>::infinity();
+  x[2 * 96] = std::bit_cast<float>(0x7fffffffu), x[3 * 96] = std::bit_cast<float>(0xffffffffu);  // NaNs to which an addition would carry
+  const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone(), true, {.products = true}), views);
+  const float* z = got[0].as<float>();
+  for (int column = 0; column < 64; ++column) {
+    CHECK(std::isinf(z[column]));
+    CHECK(std::isinf(z[64 + column]));
+    CHECK(std::isnan(z[2 * 64 + column]));
+    CHECK(std::isnan(z[3 * 64 + column]));
+    CHECK(std::isfinite(z[4 * 64 + column]));
+  }
+}
+
+TEST_CASE("rows that lie apart are rows of one product", "[ptx][products]") {
+  CHECK(fault_of(R"(graph @main (%x: f32[16, 64, 8, 8], %w: f32[32, 64, 1, 1]) {
+    %y: f32[16, 32, 4, 4] = conv_sum(%x, %w) {after = [0, 0], before = [0, 0], dilation = [1, 1], groups = 1, stride = [2, 2]}
+    return %y
+  })", 64) == "");
+}
+
+TEST_CASE("what follows a convolution is in its kernel, where channels lie last", "[ptx][products]") {
+  const std::string text = R"(graph @main (%x: f32[2, 8, 8, 64], %w: f32[64, 3, 3, 64], %m: f32[64], %v: f32[64], %g: f32[64], %b: f32[64]) {
+    %c: f32[2, 8, 8, 64] = convolution_channels_last(%x, %w) {dilation = [1, 1], groups = 1, padding = [1, 1], stride = [1, 1]}
+    %p: f32[2, 64, 8, 8] = permute(%c) {dims = [0, 3, 1, 2]}
+    %n: f32[2, 64, 8, 8] = batch_norm(%p, %m, %v, %g, %b) {eps = 1e-05}
+    %q: f32[2, 64, 8, 8] = permute(%x) {dims = [0, 3, 1, 2]}
+    %s: f32[2, 64, 8, 8] = add(%q, %n)
+    %r: f32[2, 64, 8, 8] = relu(%s)
+    %y: f32[2, 8, 8, 64] = permute(%r) {dims = [0, 2, 3, 1]}
+    return %y
+  })";
+  CHECK(scheduled(text).kernels.size() == 1);
+  CHECK(fault_of(text, 256) == "");
 }

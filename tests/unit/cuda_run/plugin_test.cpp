@@ -184,3 +184,24 @@ TEST_CASE("what is cheap is computed in each window that reads it, and not store
   CHECK(fake_cuda_launches() == before + 1);
   CHECK(fake_cuda_most_bytes() == 0);
 }
+
+TEST_CASE("operands of float32 are rounded to tf32 as the options of a compile say") {
+  CudaSession session;
+  const std::string product = "graph @g (%x: f32[128, 256] on device2:0, %w: f32[256, 64] on device2:0) {\n  %y: f32[128, 64] on device2:0 = matmul(%x, %w)\n  return %y\n}\n";
+  const std::string convolution = R"(graph @g (%x: f32[2, 32, 16, 16] on device2:0, %w: f32[64, 32, 3, 3] on device2:0) {
+  %y: f32[2, 64, 16, 16] on device2:0 = convolution(%x, %w) {padding = [1, 1], stride = [1, 1]}
+  return %y
+}
+)";
+  const auto parts_of_products = [&](const std::string& text, const std::string& options) {
+    fake_cuda_texts();
+    const TestProgram program = session.compile(text, options);
+    const std::string ptx = fake_cuda_texts();
+    CHECK(ptx.find("mma.sync.aligned.m16n8k8.row.col.f32.tf32") != ptx.npos);
+    return ptx.find("cvt.rna.tf32") == ptx.npos ? 1 : 3;  // what is rounded is multiplied once
+  };
+  for (const char* options : {"{}", R"({"tf32_convolutions": true})", R"({"tf32_products": false})"}) CHECK(parts_of_products(product, options) == 3);
+  for (const char* options : {"{}", R"({"tf32_products": true})", R"({"tf32_convolutions": false})"}) CHECK(parts_of_products(convolution, options) == 3);
+  CHECK(parts_of_products(product, R"({"tf32_products": true})") == 1);
+  CHECK(parts_of_products(convolution, R"({"tf32_convolutions": true})") == 1);
+}

@@ -245,6 +245,9 @@ std::optional<Product> as_product(const FusionContext& context, NodeId node) {
 
 ProductSize size_of_product(const IndexAlgebra& algebra, const Product& product) {
   const Dim rows = product.row_count(), columns = product.column_count();
+  double all_rows = algebra.estimate(rows), all_columns = algebra.estimate(columns);
+  for (const Role& role : product.batch)
+    if (role.in_a != role.in_b) (role.in_a ? all_rows : all_columns) *= algebra.estimate(role.loop.extent);
   return {.rows = algebra.estimate(rows),
           .columns = algebra.estimate(columns),
           .depth = estimated_points(algebra, product.summed),
@@ -253,7 +256,9 @@ ProductSize size_of_product(const IndexAlgebra& algebra, const Product& product)
           .writes_operand = product.a.is_computed() || product.b.is_computed(),
           .over_windows = product.a.windows || product.b.windows,
           .left = product.a.dtype,
-          .right = product.b.dtype};
+          .right = product.b.dtype,
+          .all_rows = all_rows,
+          .all_columns = all_columns};
 }
 
 }  // namespace tenon::codegen

@@ -102,14 +102,13 @@ std::vector<std::vector<Dim>> Planner::inner_mappings(const Draft& draft, const 
   return found;
 }
 
-/// Ways to lay the loops of a map over the outer loops of a reduction in another order (channels last), where what the kernel reads comes in
+/// Ways to lay the loops of a map over the outer loops of a kernel in another order (channels last), where what a reduction reads comes in
 /// runs all the same: along the loop that the map ends with, or along the last inner loop.
 std::vector<std::vector<Dim>> Planner::outer_permutations(const Draft& draft, const ops::LoopBody& body) const {
   constexpr std::size_t kMost = 8;
   std::vector<std::vector<Dim>> found;
   const auto& outer = draft.outer();
-  if (draft.inner().empty()) return found;
-  const bool any_order = is_contiguous(draft, draft.inner().back().variable);
+  const bool any_order = draft.inner().empty() || is_contiguous(draft, draft.inner().back().variable);
   std::vector<Dim> index;
   std::vector<std::size_t> taken;
   auto lay = [&](auto& self, std::size_t loop) -> void {
@@ -245,9 +244,13 @@ bool Planner::try_join(NodeId id, std::size_t step) {
   std::vector<Dim> outer_extents, inner_extents, index;
   for (std::size_t i = 0; i < body.extents.size(); ++i)
     if (!(body.extents[i] == Dim(1))) (i < body.outer() ? outer_extents : inner_extents).push_back(body.extents[i]);
+  const auto joins = [&](bool map_inside) { return [&, map_inside](const std::vector<Dim>& mapping) { return mapping != index && try_add(id, step, mapping, map_inside); }; };
   if (steps_[step].product) {
-    const auto found = body.reducer ? std::nullopt : reshaped(draft.outer(), body);
-    return found && found->loops == draft.outer().size() && try_add(id, step, found->index, false);
+    if (body.reducer) return false;
+    const auto found = reshaped(draft.outer(), body);
+    if (found && found->loops == draft.outer().size()) index = found->index;
+    if (!index.empty() && try_add(id, step, index, false)) return true;
+    return machine_.follows_in_any_order() && std::ranges::any_of(outer_permutations(draft, body), joins(false));
   }
   if (same_extents(draft.outer(), outer_extents)) {
     if (body.reducer && (draft.inner().empty() || !same_extents(draft.inner(), inner_extents))) return false;
@@ -259,8 +262,7 @@ bool Planner::try_join(NodeId id, std::size_t step) {
     if (try_add(id, step, index, false)) return true;
   }
   if (body.reducer) return false;
-  const auto joins = [&](bool map_inside) { return [&, map_inside](const std::vector<Dim>& mapping) { return mapping != index && try_add(id, step, mapping, map_inside); }; };
-  if (std::ranges::any_of(outer_permutations(draft, body), joins(false))) return true;
+  if (!draft.inner().empty() && std::ranges::any_of(outer_permutations(draft, body), joins(false))) return true;
   if (same_extents(draft.outer(), outer_extents)) return false;
   const auto mappings = inner_mappings(draft, body);
   if (mappings.empty()) return false;

@@ -40,6 +40,7 @@ struct ProductSize {
   bool writes_operand;  // one operand is written for it
   bool over_windows;    // some operand lies in runs of a picture
   DType left, right;    // of the operands
+  double all_rows = 0, all_columns = 0;  // with the batch loops that step along one operand alone
 };
 
 /// Two products with a kernel over whole rows between them, in estimates.
@@ -92,6 +93,8 @@ class Machine {
   /// Whether what follows a product point by point runs part by part as the product comes, where it reads so many other values as large as the
   /// result, or writes the product as well.
   virtual bool worth_following(const ProductSize& product, std::size_t others) const = 0;
+  /// Whether what follows a product may walk over its result in another order of the loops than the product's own.
+  virtual bool follows_in_any_order() const = 0;
   /// Whether two products share blocks of rows.
   virtual bool worth_chaining(const ChainSize& chain) const = 0;
   /// Whether a product of so many elements is pooled as it comes: while `window` rows of a picture of it, which a row of results reads, are near.

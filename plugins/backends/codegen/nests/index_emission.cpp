@@ -69,7 +69,7 @@ bool NestEmitter::varies(OpId id) {
 
 /// The value for lane 0 where the expression varies.
 Value* NestEmitter::scalar(const Dim& dim) {
-  if (dim.is_constant()) return ir_.getInt64(static_cast<std::uint64_t>(dim.constant()));
+  if (dim.is_constant()) return index_number(dim.constant());
   const std::size_t home = depth_of(dim);
   for (auto& [known, v] : scopes_[home].dims)
     if (known == dim) return v;
@@ -101,7 +101,7 @@ Value* NestEmitter::scalar_term(const DimTerm& term) {
   }
   if (term.coefficient == 1) return product;
   AtScope at(ir_, scopes_[factors.back().first]);
-  return ir_.CreateMul(product, ir_.getInt64(static_cast<std::uint64_t>(term.coefficient)));
+  return ir_.CreateMul(product, index_number(term.coefficient));
 }
 
 namespace {
@@ -109,9 +109,9 @@ namespace {
 Value* floor_quotient(llvm::IRBuilder<>& ir, Value* a, Value* b) {
   Value* q = ir.CreateSDiv(a, b);
   Value* r = ir.CreateSub(a, ir.CreateMul(q, b));
-  Value* zero = ir.getInt64(0);
+  Value* zero = llvm::ConstantInt::get(a->getType(), 0);
   Value* adjust = ir.CreateAnd(ir.CreateICmpNE(r, zero), ir.CreateICmpSLT(ir.CreateXor(r, b), zero));
-  return ir.CreateSub(q, ir.CreateZExt(adjust, ir.getInt64Ty()));
+  return ir.CreateSub(q, ir.CreateZExt(adjust, a->getType()));
 }
 
 }  // namespace
@@ -169,7 +169,7 @@ Value* NestEmitter::vector(const Dim& dim) {
   Affine affine;
   if (lane_affine(dim, affine)) {
     Value* base = scalar(dim);
-    Value* steps = lane_numbers(ir_.getInt64Ty());
+    Value* steps = lane_numbers(index_type_);
     if (!(affine.coefficient == Dim(1))) steps = ir_.CreateMul(steps, b_.splat(scalar(affine.coefficient)));
     return ir_.CreateAdd(b_.splat(base), steps);
   }
@@ -186,7 +186,7 @@ Value* NestEmitter::vector(const Dim& dim) {
       Value* factor = varies(atom_of(atom)) ? vector_atom(atom) : b_.splat(scalar(atom_of(atom)));
       product = product ? ir_.CreateMul(product, factor) : factor;
     }
-    if (term.coefficient != 1) product = ir_.CreateMul(product, b_.splat(ir_.getInt64(static_cast<std::uint64_t>(term.coefficient))));
+    if (term.coefficient != 1) product = ir_.CreateMul(product, b_.splat(index_number(term.coefficient)));
     sum = sum ? ir_.CreateAdd(sum, product) : product;
   }
   return uniform == Dim(0) ? sum : ir_.CreateAdd(sum, b_.splat(scalar(uniform)));
@@ -207,7 +207,7 @@ Value* NestEmitter::vector_atom(const DimAtom& atom) {
 Value* NestEmitter::vector_division(const DimAtom& atom) {
   const Dim whole = atom_of(atom);
   const std::size_t home = depth_of(whole);
-  llvm::Type* type = b_.widened(ir_.getInt64Ty());
+  llvm::Type* type = b_.widened(index_type_);
   for (const auto& [known, v] : scopes_[home].vectors)
     if (known == whole && v->getType() == type) return v;
   AtScope at(ir_, scopes_[home]);
@@ -223,23 +223,24 @@ Value* NestEmitter::divided_lanes(const DimAtom& atom) {
   const Dim& divisor = atom.operands[1];
   if (lanes_share_quotient(atom)) {
     if (quotient) return b_.splat(scalar(atom_of(atom)));
-    if (divisor == Dim(b_.lanes())) return lane_numbers(ir_.getInt64Ty());
+    if (divisor == Dim(b_.lanes())) return lane_numbers(index_type_);
   }
   if (!varies(divisor) && lane_affine(atom.operands[0], affine) && affine.coefficient.is_constant() && affine.coefficient.constant() > 0) {
     Value* d = scalar(divisor);
     Value* base = scalar(atom.operands[0]);
     Value* q = floor_quotient(ir_, base, d);
     Value* r = ir_.CreateSub(base, ir_.CreateMul(q, d));
-    Value* steps = ir_.CreateMul(lane_numbers(ir_.getInt64Ty()), b_.splat(ir_.getInt64(static_cast<std::uint64_t>(affine.coefficient.constant()))));
+    Value* steps = ir_.CreateMul(lane_numbers(index_type_), b_.splat(index_number(affine.coefficient.constant())));
     Value* t = ir_.CreateAdd(b_.splat(r), steps);
     llvm::Type* real = b_.widened(ir_.getDoubleTy());
     Value* ratio = ir_.CreateFDiv(ir_.CreateSIToFP(t, real), b_.splat(ir_.CreateSIToFP(d, ir_.getDoubleTy())));
-    Value* extra = ir_.CreateFPToSI(ratio, b_.widened(ir_.getInt64Ty()));
+    Value* extra = ir_.CreateFPToSI(ratio, b_.widened(index_type_));
     if (quotient) return ir_.CreateAdd(b_.splat(q), extra);
     return ir_.CreateSub(t, ir_.CreateMul(extra, b_.splat(d)));
   }
-  const Lanes args[] = {{vector(atom.operands[0]), DType::i64, true}, {vector(divisor), DType::i64, true}};
-  return b_.primitive(quotient ? ops::Primitive::floor_div : ops::Primitive::remainder, DType::i64, args).value;
+  const DType dtype = index_type_ == ir_.getInt64Ty() ? DType::i64 : DType::i32;
+  const Lanes args[] = {{vector(atom.operands[0]), dtype, true}, {vector(divisor), dtype, true}};
+  return b_.primitive(quotient ? ops::Primitive::floor_div : ops::Primitive::remainder, dtype, args).value;
 }
 
 Value* NestEmitter::buffer(std::uint64_t number) {

@@ -101,8 +101,9 @@ Lanes NestEmitter::compute(OpId id) {
   switch (op.kind) {
     case OperationKind::primitive: return primitive(op);
     case OperationKind::index: {
-      if (varies(op.offset)) return {vector(op.offset), DType::i64, true};
-      return {scalar(op.offset), DType::i64, false};
+      const bool varying = varies(op.offset);
+      Value* index = varying ? vector(op.offset) : scalar(op.offset);
+      return {index_type_ == ir_.getInt64Ty() ? index : ir_.CreateSExt(index, varying ? b_.widened(ir_.getInt64Ty()) : ir_.getInt64Ty()), DType::i64, varying};
     }
     case OperationKind::load: return load(op);
     case OperationKind::checked: return checked(op);
@@ -134,8 +135,12 @@ Lanes NestEmitter::compare_indices(const Operation& op) {
     return {};
   };
   const auto x = index_of(op.args[0]), y = index_of(op.args[1]);
-  if (!x || !y || !lane_) return {};
-  return {compare_lanes(op.primitive, *x - *y), DType::b8, true};
+  if (!x || !y) return {};
+  if (index_type_ != ir_.getInt64Ty() && !varies(*x - *y)) {
+    const Lanes args[] = {{scalar(*x - *y), DType::i32, false}, {index_number(0), DType::i32, false}};
+    return b_.primitive(op.primitive, DType::b8, args);
+  }
+  return lane_ ? Lanes{compare_lanes(op.primitive, *x - *y), DType::b8, true} : Lanes{};
 }
 
 /// Compares a difference of indices with 0: lane numbers in 32 bits instead of indices in 64. Null when the difference does not
@@ -144,8 +149,8 @@ Value* NestEmitter::compare_lanes(P comparison, const Dim& difference) {
   Affine affine;
   if (!varies(difference) || !lane_affine(difference, affine) || !(affine.coefficient == Dim(1))) return nullptr;
   Value* rest = scalar(-difference);  // of lane 0: lane number against it
-  Value* low = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, rest, ir_.getInt64(static_cast<std::uint64_t>(-1)));
-  Value* clamped = ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, low, ir_.getInt64(b_.lanes() + 1)), ir_.getInt32Ty());
+  Value* low = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, rest, index_number(-1));
+  Value* clamped = ir_.CreateTrunc(ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, low, index_number(b_.lanes() + 1)), ir_.getInt32Ty());
   const Lanes args[] = {{lane_numbers(ir_.getInt32Ty()), DType::i32, true}, {b_.splat(clamped), DType::i32, true}};
   return b_.primitive(comparison, DType::b8, args).value;
 }

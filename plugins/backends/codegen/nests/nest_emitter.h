@@ -17,7 +17,7 @@ class NestEmitter {
   NestEmitter& operator=(const NestEmitter&) = delete;
 
  protected:
-  NestEmitter(llvm::Module& module, const Kernel& kernel, const Isa& isa) : kernel_(kernel), b_(module, isa), ir_(b_.ir) {}
+  NestEmitter(llvm::Module& module, const Kernel& kernel, const Isa& isa) : kernel_(kernel), b_(module, isa), ir_(b_.ir), index_type_(ir_.getInt64Ty()) {}
 
   using Carried = std::vector<llvm::Value*>;
   /// A loop body that takes the carried values and gives the next ones.
@@ -68,6 +68,7 @@ class NestEmitter {
   llvm::Value* divided_lanes(const ir::DimAtom& atom);
   llvm::Value* lane_numbers(llvm::Type* type);
   bool lane_affine(const Dim& dim, Affine& out);
+  llvm::Constant* index_number(std::int64_t number) { return llvm::ConstantInt::getSigned(index_type_, number); }
   llvm::Value* buffer(std::uint64_t number);
   llvm::Value* place_in_buffer(std::uint64_t buffer, const Dim& offset);
 
@@ -97,6 +98,7 @@ class NestEmitter {
   const Kernel& kernel_;
   LaneBuilder b_;
   llvm::IRBuilder<>& ir_;
+  llvm::Type* index_type_;  // of index expressions, and of what loops' variables are
   llvm::Function* function_ = nullptr;
   std::optional<SymbolId> lane_;        // the loop that lanes run over
   bool results_vary_ = false;           // a reduction gives one result a lane

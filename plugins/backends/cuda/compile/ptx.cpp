@@ -4,8 +4,10 @@
 #include <llvm/IR/Module.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/MC/TargetRegistry.h>
+#include <llvm/Pass.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
+#include <llvm/Transforms/Scalar.h>
 
 #include <memory>
 #include <mutex>
@@ -42,7 +44,7 @@ std::unique_ptr<llvm::TargetMachine> make_machine(const std::string& architectur
 
 }  // namespace
 
-std::string to_ptx(const std::string& architecture, const std::function<void(llvm::Module&)>& fill) {
+std::string to_ptx(const std::string& architecture, const std::function<void(llvm::Module&)>& fill, bool hoists) {
   const auto machine = make_machine(architecture);
   llvm::LLVMContext context;
   llvm::Module module("kernels", context);
@@ -55,9 +57,17 @@ std::string to_ptx(const std::string& architecture, const std::function<void(llv
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;
+  if (hoists) passes.add(llvm::createEarlyCSEPass()), passes.add(llvm::createLICMPass());
   TENON_CHECK(!machine->addPassesToEmitFile(passes, stream, nullptr, llvm::CodeGenFileType::AssemblyFile, true), "LLVM cannot emit PTX");
   passes.run(module);
   return std::string(text.str());
+}
+
+std::string with_clusters(std::string ptx, const std::string& kernel, unsigned blocks) {
+  if (blocks == 1) return ptx;
+  const std::size_t entry = ptx.find(".entry " + kernel + "("), body = ptx.find("\n{", entry);
+  TENON_CHECK(entry != ptx.npos && body != ptx.npos, "a text has no kernel {}", kernel);
+  return ptx.insert(body, "\n.reqnctapercluster " + std::to_string(blocks) + ", 1, 1");
 }
 
 }  // namespace tenon::cuda

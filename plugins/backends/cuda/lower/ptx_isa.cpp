@@ -49,7 +49,7 @@ llvm::Function* PtxIsa::make_kernel(LaneBuilder& b, const codegen::Kernel& kerne
   };
   llvm::NamedMDNode* notes = b.module().getOrInsertNamedMetadata("nvvm.annotations");
   std::vector<llvm::Metadata*> all{note("kernel", 1), note("maxntidx", kBlock)};
-  if (schedule.product && schedule.product->row_tiles() * schedule.product->column_tiles() * schedule.product->batches() >= kManyBlocks) all.push_back(note("minctasm", kBlocksAtOnce));
+  if (schedule.product && schedule.product->blocks() >= kManyBlocks) all.push_back(note("minctasm", kBlocksAtOnce));
   for (llvm::Metadata* said : all) notes->addOperand(llvm::cast<llvm::MDNode>(said));
   return function;
 }

@@ -66,6 +66,11 @@ class PtxIsa : public codegen::Isa {
   virtual std::vector<llvm::Value*> multiply(codegen::LaneBuilder& b, DType dtype, std::span<llvm::Value* const> left, std::span<llvm::Value* const> right, std::span<llvm::Value* const> sums) const;
   /// Waits for all threads of the block, as `meet`: whether the i1 holds for one of them.
   virtual llvm::Value* any_of_block(codegen::LaneBuilder& b, llvm::Value* condition) const;
+  /// Waits until all threads of all blocks of the cluster are here, from sm_90 on; and the block's number in it.
+  virtual void meet_cluster(codegen::LaneBuilder& b) const;
+  virtual llvm::Value* number_in_cluster(codegen::LaneBuilder& b) const;
+  /// One, two or four floats at the place of another block's memory that the address is in this block's.
+  virtual std::vector<llvm::Value*> load_from_cluster(codegen::LaneBuilder& b, llvm::Value* address, unsigned block, unsigned count) const;
   /// A float32 as the nearest of tf32, as bits.
   virtual llvm::Value* rounded_to_tf32(codegen::LaneBuilder& b, llvm::Value* element) const;
 

@@ -74,6 +74,22 @@ Value* PtxIsa::any_of_block(LaneBuilder& b, Value* condition) const {
   return b.ir.CreateICmpNE(any, b.ir.getInt32(0));
 }
 
+void PtxIsa::meet_cluster(LaneBuilder& b) const {
+  call(b, b.ir.getVoidTy(), {}, "barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;", "~{memory}", true);
+}
+
+Value* PtxIsa::number_in_cluster(LaneBuilder& b) const { return call(b, b.ir.getInt32Ty(), {}, "mov.u32 $0, %cluster_ctarank;", "=r", false); }
+
+std::vector<Value*> PtxIsa::load_from_cluster(LaneBuilder& b, Value* address, unsigned block, unsigned count) const {
+  Value* place[] = {address_in_shared(b, address), b.ir.getInt32(block)};
+  Value* there[] = {call(b, b.ir.getInt32Ty(), place, "mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r", false)};
+  auto* number = b.ir.getFloatTy();
+  if (count == 1) return {call(b, number, there, "ld.shared::cluster.f32 $0, [$1];", "=f,r,~{memory}", true)};
+  auto* all = llvm::StructType::get(b.ir.getContext(), std::vector<llvm::Type*>(count, number));
+  const std::string code = count == 2 ? "ld.shared::cluster.v2.f32 {$0, $1}, [$2];" : "ld.shared::cluster.v4.f32 {$0, $1, $2, $3}, [$4];";
+  return fields(b, call(b, all, there, code, count == 2 ? "=f,=f,r,~{memory}" : "=f,=f,=f,=f,r,~{memory}", true), count);
+}
+
 Value* PtxIsa::rounded_to_tf32(LaneBuilder& b, Value* element) const {
   Value* arguments[] = {element};
   return call(b, b.ir.getInt32Ty(), arguments, "cvt.rna.tf32.f32 $0, $1;", "=r,f", false);

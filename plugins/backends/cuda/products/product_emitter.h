@@ -15,11 +15,16 @@ void emit_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Sche
 class ProductEmitter final : private BlockEmitter {
  public:
   ProductEmitter(llvm::Module& module, const codegen::Kernel& kernel, const Schedule& schedule, const PtxIsa& isa)
-      : BlockEmitter(module, kernel, schedule, isa), product_(*schedule.product) {}
+      : BlockEmitter(module, kernel, schedule, isa), product_(*schedule.product) {
+    if (has_short_indices(kernel)) index_type_ = ir_.getInt32Ty();
+  }
 
   void emit(const std::string& name);
 
  private:
+  /// Whether 32 bits hold every index.
+  static bool has_short_indices(const codegen::Kernel& kernel);
+
   using Registers = std::vector<llvm::Value*>;
   static constexpr std::size_t kBatchDepth = 1;
 
@@ -41,12 +46,15 @@ class ProductEmitter final : private BlockEmitter {
   Carried sums();
   void finish(const Carried& sums);
   void finish_vector(llvm::Value* row, llvm::Value* column);
-  llvm::Value* tile_of_sums(llvm::Value* row, llvm::Value* column);
+  llvm::Value* tile_of_sums(llvm::Value* row, llvm::Value* column, llvm::Value* group);
+  llvm::Value* all_sums(llvm::Value* row, llvm::Value* column);
+  llvm::Value* sums_of(unsigned block, llvm::Value* place);
+  void meet_all();
   llvm::Value* shared(llvm::Value* bytes);
   llvm::Value* number(unsigned n) { return ir_.getInt32(n); }
   /// Gives the loops' variables their values at place `flat` of all of them; an i32.
   void decode(llvm::Value* flat, std::span<const codegen::Loop> loops);
-  unsigned warps_across() const { return kBlock / kWarp / product_.warps_down; }
+  unsigned warps_across() const { return kBlock / kWarp / product_.warps_down / product_.groups; }
   unsigned tiles_down() const { return product_.block_rows / product_.warps_down / 16; }
   unsigned tiles_across() const { return product_.block_columns / warps_across() / 8; }
 
@@ -65,13 +73,17 @@ class ProductEmitter final : private BlockEmitter {
   Registers words_of(const Side& side, llvm::Value* stage, unsigned part, llvm::Value* first, bool is_left);
   Registers matrices_of(const Side& side, llvm::Value* stage, unsigned part, llvm::Value* first, bool is_left);
   void split(const Registers& words, Registers& large, Registers& small);
+  Registers rounded(const Registers& words);
+  llvm::Value* of_group(const Side& side, llvm::Value* stage);
   Carried exact_where_odd(Carried sums);
   Carried plain_sums(llvm::Value* stage, Carried before);
   llvm::Value* element_at(const Side& side, llvm::Value* stage, llvm::Value* place, llvm::Value* depth);
   llvm::Value* at_bytes(llvm::Value* stage, llvm::Value* bytes) { return ir_.CreateGEP(ir_.getInt8Ty(), stage, bytes); }
 
   const ProductTile& product_;
-  llvm::Value *thread32_ = nullptr, *lane_number_ = nullptr, *warp_row_ = nullptr, *warp_column_ = nullptr;  // of the block; of the warp; where its rectangle starts
+  llvm::Value *thread32_ = nullptr, *lane_number_ = nullptr;  // of the block; of the warp
+  llvm::Value *part_ = nullptr, *first_step_ = nullptr, *end_step_ = nullptr;  // of the sum, that the block has: its number, and from where to where, i64
+  llvm::Value *group_ = nullptr, *warp_row_ = nullptr, *warp_column_ = nullptr;  // of the warp: its group, and where its rectangle starts
   llvm::Value* memory_ = nullptr;  // that the block shares
   std::vector<Side> sides_;
 };

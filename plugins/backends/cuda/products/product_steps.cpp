@@ -195,21 +195,25 @@ std::vector<ValueId> written_for_products(const ir::Graph& graph) {
     const ir::Value& v = graph.value(value);
     return v.kind == ir::ValueKind::result && graph.node(v.node).op == "permute" ? std::optional(graph.node(v.node)) : std::nullopt;
   };
+  const auto last_of = [](const ir::Node& permute) { return static_cast<std::size_t>(std::get<std::vector<Dim>>(*permute.attribute("dims")).back().constant()); };
+  const auto users = graph.users();
   std::vector<ValueId> written;
   for (const NodeId id : graph.nodes()) {
-    if (graph.node(id).op != "conv_sum") continue;
-    for (const ValueId operand : graph.node(id).operands) {
+    const ir::Node& node = graph.node(id);
+    if (node.op != "conv_sum") continue;
+    for (const ValueId operand : node.operands) {
       const auto back = permuted(operand), last = back ? permuted(back->operands[0]) : std::nullopt;
       if (!last) continue;
-      const auto dims = std::get<std::vector<Dim>>(*last->attribute("dims"));
       const ir::Shape lies = graph.type(last->operands[0]).resolved_strides();
-      if (!(lies[static_cast<std::size_t>(dims.back().constant())] == Dim(1))) written.push_back(last->results[0]);
+      if (!(lies[last_of(*last)] == Dim(1))) written.push_back(last->results[0]);
     }
+    for (const NodeId user : users[node.results[0].value])
+      if (graph.node(user).op == "permute" && last_of(graph.node(user)) == 1) written.push_back(graph.node(user).results[0]);
   }
   return written;
 }
 
-void make_kernels_of_products(Plan& plan, const ir::Graph& graph, const Machine& machine, bool rounds) {
+void make_kernels_of_products(Plan& plan, const ir::Graph& graph, const Machine& machine, Rounding rounding, bool clusters) {
   std::vector<Step> steps;
   for (Step& step : std::exchange(plan.steps, {})) {
     const auto* contraction = std::get_if<ContractionStep>(&step);
@@ -217,14 +221,16 @@ void make_kernels_of_products(Plan& plan, const ir::Graph& graph, const Machine&
       steps.push_back(std::move(step));
       continue;
     }
+    const bool is_convolution = graph.node(contraction->product.node).op.text().starts_with("conv_");
+    const bool rounds = is_convolution ? rounding.convolutions : rounding.products;
     KernelStep made = Pruned(ProductKernel(*contraction, graph, plan.algebra).take()).take();
     shape_product(made, plan.algebra);
-    const std::int64_t pieces = parts_of_product(made.kernel, rounds);
+    const std::int64_t blocks = clusters ? cluster_of_product(made.kernel, rounds) : 1, pieces = clusters ? 1 : parts_of_product(made.kernel, rounds);
     bool sums_products = true;
     for (KernelStep& part : cut_reduction(std::move(made), pieces, plan, graph)) {
       part = Pruned(std::move(part)).take();
       if (sums_products) shape_product(part, plan.algebra);
-      if (sums_products && product_sides(part.kernel)) part.kernel.schedule = std::make_shared<Multiplied>(rounds);
+      if (sums_products && product_sides(part.kernel)) part.kernel.schedule = std::make_shared<Multiplied>(rounds, blocks);
       else codegen::shape(part, machine, graph, plan.algebra, {});
       sums_products = false;
       part.starts = take_out_starts(part.kernel);

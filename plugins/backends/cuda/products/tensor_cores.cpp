@@ -23,16 +23,24 @@ constexpr std::int64_t kShortSum = 640;
 /// The sums with those of a step.
 ProductEmitter::Carried ProductEmitter::multiplied(Value* stage, Carried sums) {
   const bool exact = product_.is_exact(), is_short = product_.depth <= kShortSum;
-  const unsigned parts = product_.block_bytes / kPartBytes;
+  const unsigned parts = product_.block_bytes / kPartBytes / product_.groups;
+  Value *left = of_group(sides_[0], stage), *right = of_group(sides_[1], stage);
   Carried part = sums;
   for (unsigned i = 0; i < parts; ++i) {
     if (exact && (i == 0 || is_short)) std::ranges::fill(part, llvm::ConstantFP::get(ir_.getFloatTy(), 0));
-    const Fragments a = fragments(sides_[0], stage, i, tiles_down(), warp_row_), b = fragments(sides_[1], stage, i, tiles_across(), warp_column_);
+    const Fragments a = fragments(sides_[0], left, i, tiles_down(), warp_row_), b = fragments(sides_[1], right, i, tiles_across(), warp_column_);
     multiply(a, b, part);
     if (exact && (i + 1 == parts || is_short))
       for (std::size_t k = 0; k < sums.size(); ++k) sums[k] = ir_.CreateFAdd(sums[k], part[k]);
   }
   return exact ? sums : part;
+}
+
+/// A stage from where the warp's group has its parts of the sum.
+Value* ProductEmitter::of_group(const Side& side, Value* stage) {
+  if (product_.groups == 1) return stage;
+  const unsigned bytes = product_.block_bytes / product_.groups, elements = bytes / static_cast<unsigned>(size_of(product_.dtype));
+  return at_bytes(stage, ir_.CreateMul(group_, number(side.operand.along_sum ? bytes : elements * product_.row_bytes(side.operand, side.extent))));
 }
 
 void ProductEmitter::multiply(const Fragments& a, const Fragments& b, Carried& sums) {
@@ -57,7 +65,8 @@ ProductEmitter::Fragments ProductEmitter::fragments(const Side& side, Value* sta
     Value* place = ir_.CreateAdd(first, number(at));
     Registers words = by_words ? words_of(side, stage, part, place, is_left) : matrices_of(side, stage, part, place, is_left);
     Registers small;
-    if (product_.dtype == DType::f32) split(Registers(words), words, small);
+    if (product_.is_exact()) split(Registers(words), words, small);
+    else if (product_.rounds) words = rounded(words);
     const auto add = [&](std::size_t begin, std::size_t count) {
       made.large.emplace_back(words.begin() + static_cast<std::ptrdiff_t>(begin), words.begin() + static_cast<std::ptrdiff_t>(begin + count));
       if (!small.empty()) made.small.emplace_back(small.begin() + static_cast<std::ptrdiff_t>(begin), small.begin() + static_cast<std::ptrdiff_t>(begin + count));
@@ -107,9 +116,19 @@ void ProductEmitter::split(const Registers& words, Registers& large, Registers& 
   for (Value* word : words) {
     Value* element = ir_.CreateBitCast(word, ir_.getFloatTy());
     large.push_back(isa_.rounded_to_tf32(b_, element));
-    if (product_.rounds) continue;
     small.push_back(isa_.rounded_to_tf32(b_, ir_.CreateFSub(element, ir_.CreateBitCast(large.back(), ir_.getFloatTy()))));
   }
+}
+
+/// Tensor cores cut off what tf32 does not hold: half of its last place is added before. A NaN stays what it is.
+ProductEmitter::Registers ProductEmitter::rounded(const Registers& words) {
+  constexpr unsigned kHalfOfLast = 1u << 12;
+  Registers made;
+  for (Value* word : words) {
+    Value* element = ir_.CreateBitCast(word, ir_.getFloatTy());
+    made.push_back(ir_.CreateSelect(ir_.CreateFCmpUNO(element, element), word, ir_.CreateAdd(word, number(kHalfOfLast))));
+  }
+  return made;
 }
 
 /// Where a sum is no finite number, an operand may have been none, whose remainder is NaN, or one that rounding made infinite: a block that meets such
@@ -122,7 +141,7 @@ ProductEmitter::Carried ProductEmitter::exact_where_odd(Carried sums) {
   Carried plain;
   where(any, [&] {
     Carried initial(sums.size(), zero);
-    plain = loop(ir_.getInt64(0), ir_.getInt64(static_cast<std::uint64_t>(product_.steps())), 1, false, SymbolId(), std::move(initial), [&](Value* step, Carried all) {
+    plain = loop(first_step_, end_step_, 1, false, SymbolId(), std::move(initial), [&](Value* step, Carried all) {
       load_step(memory_, step);
       isa_.commit_copies(b_);
       isa_.wait_for_copies(b_, 0);
@@ -131,6 +150,9 @@ ProductEmitter::Carried ProductEmitter::exact_where_odd(Carried sums) {
       isa_.meet(b_);
       return all;
     });
+    // Each group has added up all: one of them counts.
+    if (product_.groups > 1)
+      for (std::size_t i = 0; i < sums.size(); ++i) plain[i] = ir_.CreateSelect(ir_.CreateICmpEQ(group_, number(0)), plain[i], zero);
     end = ir_.GetInsertBlock();
   });
   for (std::size_t i = 0; i < sums.size(); ++i) {

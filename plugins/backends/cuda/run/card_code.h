@@ -32,7 +32,7 @@ class CardCode {
   void give_back(std::unique_ptr<Prepared> prepared);
 
  private:
-  std::unique_ptr<Module> module_;
+  std::vector<std::unique_ptr<Module>> modules_;  // each has one kernel, which may stand in the plan more than once
   std::vector<Schedule> schedules_;
   std::vector<CUfunction> functions_;
   bool kernels_wait_;

@@ -26,7 +26,8 @@ int ordinal_of(const ir::Graph& graph) {
 }
 
 ScheduledPlan plan_of(const ir::Graph& graph, const CardProgram::Options& options, int ordinal) {
-  PlanChoices choices{options.fuse, options.tensor_cores && has_tensor_cores(Cards::get().at(ordinal).architecture), options.tf32};
+  const std::string& architecture = Cards::get().at(ordinal).architecture;
+  PlanChoices choices{options.fuse, options.tensor_cores && has_tensor_cores(architecture), has_clusters(architecture), options.rounding};
   if (options.fuse)
     if (auto plan = scheduled_plan(graph, choices)) return *std::move(plan);
   choices.fuse = false;

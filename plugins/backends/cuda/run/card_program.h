@@ -19,7 +19,7 @@ class CardProgram : public Artefact {
     bool fuse = true;    // nodes into common kernels
     bool graphs = true;  // launch all kernels as one graph of the driver
     bool tensor_cores = true;  // multiply, where the card has them
-    bool tf32 = false;         // operands of products of float32 are rounded to it
+    Rounding rounding{};
   };
 
   /// Plans and compiles for the card on which the graph's tensors are.

@@ -12,7 +12,6 @@
 #include "core/ops/catalog.h"
 #include "graph/decomposition.h"
 #include "products/product_emitter.h"
-#include "products/product_steps.h"
 #include "schedule/gpu_machine.h"
 
 namespace tenon::cuda {
@@ -96,23 +95,18 @@ std::optional<std::string> start_of(const KernelStep& step, std::size_t buffer) 
   return step.starts[buffer] == 0 ? "" : fmt::format(" from {}", step.starts[buffer] * static_cast<std::int64_t>(size_of(step.kernel.buffers[buffer].dtype)));
 }
 
-/// Comments that say what the parameters of each kernel are: "// kernel0: reads 4096 bytes from -68 at 4, number, writes 4096 bytes at 16". What
-/// comes behind `at` the address is a multiple of; what comes behind `from`, where it points to, from the beginning of the bytes on.
-std::string memory_of(const ScheduledPlan& plan) {
-  std::string text;
-  for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
-    const codegen::Kernel& kernel = plan.step(i).kernel;
-    std::vector<std::string> parameters;
-    for (std::size_t b = 0; b < memory_buffers(kernel); ++b) {
-      const codegen::Buffer& buffer = kernel.buffers[b];
-      const std::optional<std::string> start = start_of(plan.step(i), b);
-      const std::string size = buffer.bytes.is_constant() ? fmt::format(" {} bytes", buffer.bytes.constant()) : "";
-      const std::string bytes = start ? size + *start : " 0 bytes";
-      parameters.push_back(plan.schedules[i].is_number(b) ? "number" : fmt::format("{}{} at {}", buffer.written ? "writes" : "reads", bytes, plan.schedules[i].alignments[b]));
-    }
-    text += fmt::format("// kernel{}: {}\n", i, fmt::join(parameters, ", "));
+/// What the parameters of a kernel are: "reads 4096 bytes from -68 at 4, number, writes 4096 bytes at 16". What comes behind `at` the address is a multiple
+/// of; what comes behind `from`, where it points to, from the beginning of the bytes on.
+std::string memory_of(const KernelStep& step, const Schedule& schedule) {
+  std::vector<std::string> parameters;
+  for (std::size_t b = 0; b < memory_buffers(step.kernel); ++b) {
+    const codegen::Buffer& buffer = step.kernel.buffers[b];
+    const std::optional<std::string> start = start_of(step, b);
+    const std::string size = buffer.bytes.is_constant() ? fmt::format(" {} bytes", buffer.bytes.constant()) : "";
+    const std::string bytes = start ? size + *start : " 0 bytes";
+    parameters.push_back(schedule.is_number(b) ? "number" : fmt::format("{}{} at {}", buffer.written ? "writes" : "reads", bytes, schedule.alignments[b]));
   }
-  return text;
+  return fmt::format("{}", fmt::join(parameters, ", "));
 }
 
 /// The node alone, over inputs of its own.
@@ -153,7 +147,7 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& 
   if (choices.has_tensor_cores) options.stored = written_for_products(graph);
   const GpuMachine machine(choices.has_tensor_cores);
   ScheduledPlan made{codegen::make_plan(graph, machine, options), {}};
-  make_kernels_of_products(made.plan, graph, machine, choices.rounds);
+  make_kernels_of_products(made.plan, graph, machine, choices.rounding, choices.has_clusters);
   for (const codegen::Step& step : made.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (!kernel) return error(Code::unsupported, "{} has no code for this target", name_of_step(step));
@@ -171,8 +165,12 @@ std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::No
   ir::Graph alone = graph_of_one(graph, node);
   prepare(alone);
   if (const ir::Node* unknown = without_meaning(alone)) return codegen::Refusal{"op", fmt::format("{} has no loops", unknown->op.text())};
-  const auto plan = scheduled_plan(alone, {.fuse = false, .has_tensor_cores = has_tensor_cores});
-  if (!plan) return codegen::Refusal{"op", plan.error().message};
+  PlanChoices choices{.fuse = false, .has_tensor_cores = has_tensor_cores};
+  const auto apart = scheduled_plan(alone, choices);
+  if (!apart) return codegen::Refusal{"op", apart.error().message};
+  choices.fuse = true;  // what it costs: what it is made of reads its operands where they lie
+  const auto fused = scheduled_plan(alone, choices);
+  const ScheduledPlan* plan = fused ? &*fused : &*apart;
   for (std::size_t i = 0; i < plan->schedules.size(); ++i) {
     const auto& product = plan->schedules[i].product;
     if (product && is_faster_by_library(*product)) return codegen::Refusal{"cost", "a library's product is faster at its size, or as its operands lie"};
@@ -181,27 +179,25 @@ std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::No
   return {};
 }
 
-std::string text_of(const ScheduledPlan& plan) {
-  std::string text;
-  for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
-    const Schedule& s = plan.schedules[i];
-    text += fmt::format("kernel{} lanes {} alignments {} numbers", i, s.lanes, fmt::join(s.alignments, " "));
-    for (const bool number : s.numbers) text += number ? " 1" : " 0";
-    if (s.product) text += " " + s.product->text();
-    text += "\n" + codegen::to_text(plan.step(i).kernel);
-  }
-  return text;
+std::string text_of(const ScheduledPlan& plan, std::size_t kernel) {
+  const Schedule& s = plan.schedules[kernel];
+  std::string text = fmt::format("{} lanes {} alignments {} numbers", memory_of(plan.step(kernel), s), s.lanes, fmt::join(s.alignments, " "));
+  for (const bool number : s.numbers) text += number ? " 1" : " 0";
+  if (s.product) text += " " + s.product->text();
+  return text + "\n" + codegen::to_text(plan.step(kernel).kernel);
 }
 
-std::string ptx_of(const ScheduledPlan& plan, const std::string& architecture) {
+std::string ptx_of(const ScheduledPlan& plan, std::size_t kernel, const std::string& name, const std::string& architecture) {
   const PtxIsa isa = PtxIsa::of(architecture);
-  const std::string code = to_ptx(architecture, [&](llvm::Module& module) {
-    for (std::size_t i = 0; i < plan.schedules.size(); ++i) emit_kernel(module, plan.step(i).kernel, plan.schedules[i], isa, fmt::format("kernel{}", i));
-  });
-  return memory_of(plan) + code;
+  const KernelStep& step = plan.step(kernel);
+  const Schedule& schedule = plan.schedules[kernel];
+  const std::string code = to_ptx(architecture, [&](llvm::Module& module) { emit_kernel(module, step.kernel, schedule, isa, name); }, schedule.product.has_value());
+  return fmt::format("// {}: {}\n", name, memory_of(step, schedule)) + (schedule.product ? with_clusters(code, name, schedule.product->cluster) : code);
 }
 
 bool has_tensor_cores(const std::string& architecture) { return PtxIsa::number_of(architecture) >= 80; }
+
+bool has_clusters(const std::string& architecture) { return PtxIsa::number_of(architecture) >= 90; }
 
 bool kernels_wait(const std::string& architecture) { return PtxIsa::of(architecture).waits(); }
 

@@ -9,6 +9,7 @@
 #include "core/ir/graph.h"
 #include "fusion/plan.h"
 #include "graph/refusal.h"
+#include "products/product_steps.h"
 #include "schedule/schedule.h"
 
 namespace tenon::cuda {
@@ -28,7 +29,8 @@ void prepare(ir::Graph& graph);
 struct PlanChoices {
   bool fuse = true;
   bool has_tensor_cores = false;
-  bool rounds = false;  // operands of products of float32 to tf32
+  bool has_clusters = false;  // blocks that read each other's memory
+  Rounding rounding{};
 };
 
 /// Plans a graph that was prepared. Fails (unsupported) where a step has no code.
@@ -37,15 +39,18 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& 
 /// Whether kernels for the architecture multiply on tensor cores: from sm_80 on.
 bool has_tensor_cores(const std::string& architecture);
 
+/// Whether blocks of kernels for the architecture may form clusters: from sm_90 on.
+bool has_clusters(const std::string& architecture);
+
 /// Why the node is not taken by itself: it has no code (`op`), or loops are a slow way to it (`cost`). Nothing where it is taken: only such nodes
 /// go into a graph together.
 std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node, bool has_tensor_cores);
 
-/// All that the kernels' code depends on, beside the architecture.
-std::string text_of(const ScheduledPlan& plan);
+/// All that a kernel's code depends on, beside the architecture.
+std::string text_of(const ScheduledPlan& plan, std::size_t kernel);
 
-/// The kernels of a plan, kernel i under the name "kernel<i>".
-std::string ptx_of(const ScheduledPlan& plan, const std::string& architecture);
+/// A kernel of a plan under a name.
+std::string ptx_of(const ScheduledPlan& plan, std::size_t kernel, const std::string& name, const std::string& architecture);
 
 /// Whether kernels for the architecture wait themselves for those before them, so that they may be started early.
 bool kernels_wait(const std::string& architecture);

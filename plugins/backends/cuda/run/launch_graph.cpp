@@ -40,10 +40,10 @@ LaunchGraph::LaunchGraph(std::vector<KernelLaunch> launches, std::span<const std
     for (std::size_t i = 0; i < launches_.size(); ++i) {
       std::vector<CUgraphNode> before;
       for (const std::size_t j : after[i]) before.push_back(nodes_[j]);
-      // A kernel behind one other may start while that ends.
-      const bool early = kernels_wait && before.size() == 1 && driver.graph_connect.is_there();
-      driver.graph_add(&nodes_.emplace_back(), graph_, early ? nullptr : before.data(), early ? 0 : before.size(), Arguments(launches_[i]).node());
-      if (early) driver.graph_connect(graph_, before.data(), &nodes_.back(), &kProgrammatic, 1);
+      // A kernel may start while the last one before it ends.
+      const std::size_t early = kernels_wait && !before.empty() && driver.graph_connect.is_there() ? 1 : 0;
+      driver.graph_add(&nodes_.emplace_back(), graph_, before.data() + early, before.size() - early, Arguments(launches_[i]).node());
+      if (early == 1) driver.graph_connect(graph_, before.data(), &nodes_.back(), &kProgrammatic, 1);
     }
     driver.graph_instantiate(&executable_, graph_, 0);
   } catch (...) {

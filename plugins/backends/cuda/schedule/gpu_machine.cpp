@@ -72,7 +72,7 @@ bool GpuMachine::is_large_product(double multiplications, bool, double) const { 
 /// Few rows, or few columns, leave most of a block empty: their loops wait for memory alone. Very short sums of float32 err less by them.
 bool GpuMachine::worth_matrix_kernel(const codegen::ProductSize& product) const {
   const bool is_short = product.depth < kShortestSum && !is_reduced_float(product.left);
-  return multiplies(product.left) && multiplies(product.right) && !is_short && std::min(product.rows, product.columns) >= kFewestRows;
+  return multiplies(product.left) && multiplies(product.right) && !is_short && std::min(product.all_rows, product.all_columns) >= kFewestRows;
 }
 
 bool GpuMachine::worth_following(const codegen::ProductSize&, std::size_t) const { return true; }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <set>
 
 #include "drafts/operand.h"
@@ -22,14 +23,16 @@ namespace {
 
 /// What a block may have: the largest first. All fit into 99 KB, which every card from sm_80 on has for a block.
 struct Shape {
-  unsigned rows, columns, bytes, stages, warps_down;
+  unsigned rows, columns, bytes, stages, warps_down, groups;
   bool is_exact;  // also for three products of tf32, which take twice the registers
 };
-constexpr Shape kShapes[] = {{128, 128, 64, 4, 2, false}, {128, 64, 128, 3, 4, true}, {64, 64, 128, 4, 2, true}, {64, 32, 128, 4, 4, true}};
+constexpr Shape kShapes[] = {{128, 128, 64, 4, 2, 1, false}, {128, 64, 128, 3, 4, 1, true}, {64, 64, 128, 4, 2, 2, true}, {64, 32, 128, 4, 2, 4, true}};
 /// Blocks that keep a card busy; those that it runs at once; and those from which the sum is not split.
 constexpr std::int64_t kBusyCard = 120, kAtOnce = 264, kFewBlocks = 132, kMostPartsOfSum = 16;
 /// The least of a sum that a part has.
 constexpr std::int64_t kShortestPart = 512;
+/// The same of a part that a block of a cluster has; and how many blocks every card takes as a cluster.
+constexpr std::int64_t kShortestOfCluster = 192, kMostOfCluster = 8;
 
 std::int64_t iterations_of(std::span<const Loop> loops) {
   std::int64_t count = 1;
@@ -152,6 +155,14 @@ const Shape& shape_for(std::int64_t rows, std::int64_t columns, std::int64_t bat
   return columns > 32 ? kShapes[2] : kShapes[3];
 }
 
+/// Of a kernel whose blocks sum all up; more than few where it is no product.
+std::int64_t blocks_of(const Kernel& kernel, bool rounds) {
+  const auto sides = product_sides(kernel);
+  if (!sides) return kFewBlocks + 1;
+  const std::int64_t rows = iterations_of(sides->rows), columns = iterations_of(sides->columns), batches = iterations_of(sides->batch);
+  return blocks_of(shape_for(rows, columns, batches, !rounds && multiplied_dtype(kernel, *sides) == DType::f32), rows, columns, batches);
+}
+
 }  // namespace
 
 std::int64_t ProductTile::batches() const { return iterations_of(batch); }
@@ -163,12 +174,12 @@ unsigned ProductTile::row_bytes(const TileOperand& operand, unsigned side) const
 
 unsigned ProductTile::bytes(const TileOperand& operand, unsigned side) const { return row_bytes(operand, side) * (operand.along_sum ? side : block_depth()); }
 
-unsigned ProductTile::shared_bytes() const { return std::max(stages * stage_bytes(), block_rows * sum_stride() * static_cast<unsigned>(sizeof(float))); }
+unsigned ProductTile::shared_bytes() const { return std::max(stages * stage_bytes(), groups * sum_bytes()); }
 
 std::string ProductTile::text() const {
   const auto operand = [](const TileOperand& o) { return fmt::format("{}{} {}", o.along_sum ? "sum" : "side", o.copied == codegen::kNoOp ? "" : " copied", o.lanes); };
-  return fmt::format("product {} {} {}x{}x{} stages {} warps {} a {} b {} lanes {}", name_of(dtype), rounds ? "rounded" : "", block_rows, block_columns, block_bytes, stages, warps_down, operand(a),
-                     operand(b), lanes);
+  return fmt::format("product {} {} {}x{}x{} stages {} warps {} groups {} a {} b {} lanes {} cluster {}", name_of(dtype), rounds ? "rounded" : "", block_rows, block_columns, block_bytes, stages, warps_down, groups, operand(a),
+                     operand(b), lanes, cluster);
 }
 
 bool is_multiplied(DType dtype) { return dtype == DType::f32 || is_half(dtype); }
@@ -189,15 +200,19 @@ std::optional<ProductSides> product_sides(const Kernel& kernel) {
 }
 
 std::int64_t parts_of_product(const Kernel& kernel, bool rounds) {
-  const auto sides = product_sides(kernel);
-  if (!sides) return 1;
-  const std::int64_t rows = iterations_of(sides->rows), columns = iterations_of(sides->columns), batches = iterations_of(sides->batch), depth = iterations_of(kernel.inner);
-  const std::int64_t blocks = blocks_of(shape_for(rows, columns, batches, !rounds && multiplied_dtype(kernel, *sides) == DType::f32), rows, columns, batches);
+  const std::int64_t blocks = blocks_of(kernel, rounds);
   if (blocks > kFewBlocks) return 1;
   const std::int64_t longest = std::ranges::max(kernel.inner, {}, [](const Loop& l) { return l.extent.constant(); }).extent.constant();
-  for (std::int64_t parts = std::min({kMostPartsOfSum, kAtOnce / blocks, depth / kShortestPart}); parts > 1; --parts)
+  for (std::int64_t parts = std::min({kMostPartsOfSum, kAtOnce / blocks, iterations_of(kernel.inner) / kShortestPart}); parts > 1; --parts)
     if (longest % parts == 0 && (longest / parts) % 8 == 0) return parts;
   return 1;
+}
+
+std::int64_t cluster_of_product(const Kernel& kernel, bool rounds) {
+  const std::int64_t blocks = blocks_of(kernel, rounds);
+  if (blocks > kFewBlocks) return 1;
+  const std::int64_t most = std::min({kMostOfCluster, kAtOnce / blocks, iterations_of(kernel.inner) / kShortestOfCluster});
+  return most > 1 ? static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most))) : 1;
 }
 
 std::optional<ProductTile> product_tile(const Kernel& kernel, std::span<const std::int64_t> starts) {
@@ -208,7 +223,8 @@ std::optional<ProductTile> product_tile(const Kernel& kernel, std::span<const st
   made.dtype = multiplied_dtype(kernel, *sides), made.rounds = marked->rounds && made.dtype == DType::f32;
   made.rows = iterations_of(sides->rows), made.columns = iterations_of(sides->columns), made.depth = iterations_of(kernel.inner);
   const Shape& shape = shape_for(made.rows, made.columns, iterations_of(sides->batch), made.is_exact());
-  made.block_rows = shape.rows, made.block_columns = shape.columns, made.block_bytes = shape.bytes, made.stages = shape.stages, made.warps_down = shape.warps_down;
+  made.block_rows = shape.rows, made.block_columns = shape.columns, made.block_bytes = shape.bytes, made.stages = shape.stages, made.warps_down = shape.warps_down, made.groups = shape.groups;
+  made.cluster = static_cast<unsigned>(marked->blocks);
   made.lanes = lanes_of_result(kernel, *sides, starts);
   made.a = operand_of(kernel, sides->a, std::move(sides->rows), made.dtype, starts);
   made.b = operand_of(kernel, sides->b, std::move(sides->columns), made.dtype, starts);
@@ -217,12 +233,11 @@ std::optional<ProductTile> product_tile(const Kernel& kernel, std::span<const st
 }
 
 bool is_faster_by_library(const ProductTile& product) {
-  constexpr double kLargeHalf = 1u << 28, kLargePadded = 1u << 29, kLargeFloat = 1u << 30, kSlowlyRead = 1u << 22;
+  constexpr double kLargeHalf = 1u << 28, kLargeFloat = 1u << 30, kSlowlyRead = 1u << 22;
   constexpr std::int64_t kLongSum = 256;
   const double multiplications = static_cast<double>(product.batches()) * static_cast<double>(product.rows) * static_cast<double>(product.columns) * static_cast<double>(product.depth);
   const auto is_slow = [&](const TileOperand& operand) { return operand.copied == codegen::kNoOp || operand.lanes * size_of(product.dtype) < kVectorBytes; };
-  const bool is_padded = product.a.mask != codegen::kNoOp || product.b.mask != codegen::kNoOp;
-  if (multiplications >= (is_half(product.dtype) ? kLargeHalf : is_padded ? kLargePadded : kLargeFloat)) return true;
+  if (multiplications >= (is_half(product.dtype) ? kLargeHalf : kLargeFloat)) return true;
   return multiplications >= kSlowlyRead && product.depth > kLongSum && (is_slow(product.a) || is_slow(product.b));
 }
 

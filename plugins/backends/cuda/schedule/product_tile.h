@@ -15,12 +15,13 @@ namespace tenon::cuda {
 /// Marks a kernel whose one reduction tensor cores sum up.
 class Multiplied final : public codegen::Schedule {
  public:
-  /// `rounds`: operands of float32 may be rounded to tf32; else they are multiplied in three parts.
-  explicit Multiplied(bool rounds) : rounds(rounds) {}
+  /// `rounds`: operands of float32 may be rounded to tf32; else they are multiplied in three parts. `blocks`: that share a rectangle of the result.
+  explicit Multiplied(bool rounds, std::int64_t blocks = 1) : rounds(rounds), blocks(blocks) {}
   std::string title(const codegen::Kernel&) const override { return rounds ? "multiplied as tf32" : "multiplied"; }
   std::size_t loops_apart(const codegen::Kernel&) const override { return 0; }
 
   const bool rounds;
+  const std::int64_t blocks;
 };
 
 /// An operand as a block reads it: a part of it lies in shared memory, `rows` of `row_bytes`, each with some bytes behind it that keep rows in
@@ -33,7 +34,7 @@ struct TileOperand {
   codegen::OpId copied = codegen::kNoOp, mask = codegen::kNoOp;  // the load that is copied while the block computes, if it is; zeros where the mask does not hold
 };
 
-/// What a block has of a product. Eight warps share it, each with a rectangle of 16 x 8 tiles.
+/// What a block has of a product. Eight warps share it, each with a rectangle of 16 x 8 tiles; or groups of them, each with a part of every step of the sum.
 struct ProductTile {
   DType dtype = DType::f32;          // of what is multiplied
   bool rounds = false;               // of float32: Multiplied
@@ -43,14 +44,17 @@ struct ProductTile {
   unsigned block_rows = 0, block_columns = 0;          // of the result
   unsigned block_bytes = 0;                            // of the sum, a step
   unsigned stages = 0;                                 // steps that are in shared memory
-  unsigned warps_down = 0;                             // of the eight
+  unsigned warps_down = 0;                             // of those of a group
+  unsigned groups = 1;                                 // of warps
   unsigned lanes = 1;                                  // of the result that a thread finishes at once
+  unsigned cluster = 1;                                // blocks that share a rectangle: each sums a part of the sum up
 
   unsigned block_depth() const { return block_bytes / static_cast<unsigned>(size_of(dtype)); }
   std::int64_t row_tiles() const { return (rows + block_rows - 1) / block_rows; }
   std::int64_t column_tiles() const { return (columns + block_columns - 1) / block_columns; }
   std::int64_t steps() const { return (depth + block_depth() - 1) / block_depth(); }
   std::int64_t batches() const;
+  std::int64_t blocks() const { return row_tiles() * column_tiles() * batches() * cluster; }
   /// Of float32 that is not rounded.
   bool is_exact() const { return dtype == DType::f32 && !rounds; }
   unsigned row_elements(const TileOperand& operand, unsigned side) const { return operand.along_sum ? block_depth() : side; }
@@ -59,6 +63,8 @@ struct ProductTile {
   unsigned stage_bytes() const { return bytes(a, block_rows) + bytes(b, block_columns); }
   /// Elements from one row of sums to the next, in shared memory, when all are there.
   unsigned sum_stride() const { return block_columns + 4; }
+  /// Bytes of the sums of one group of warps.
+  unsigned sum_bytes() const { return block_rows * sum_stride() * static_cast<unsigned>(sizeof(float)); }
   unsigned shared_bytes() const;
   /// All of it that code depends on beside the kernel's text.
   std::string text() const;
@@ -77,12 +83,14 @@ std::optional<ProductSides> product_sides(const codegen::Kernel& kernel);
 
 /// In how many parts of equal length the longest loop of the sum is done, by the shape alone: 1, or so many that the blocks fill a card.
 std::int64_t parts_of_product(const codegen::Kernel& kernel, bool rounds);
+/// The same where blocks that share a rectangle read each other's memory: parts of any length, a power of two of them.
+std::int64_t cluster_of_product(const codegen::Kernel& kernel, bool rounds);
 
 /// Chooses, by the shape alone. `starts` as of `schedule`.
 std::optional<ProductTile> product_tile(const codegen::Kernel& kernel, std::span<const std::int64_t> starts);
 
-/// Whether a library is known to be faster: at large products, the sooner where they are of half precision or, being padded windows, convolutions, which
-/// it may round to tf32; and at long sums whose operands are not read in whole vectors.
+/// Whether a library is known to be faster: at large products, the sooner where they are of half precision; and at long sums whose operands are not
+/// read in whole vectors.
 bool is_faster_by_library(const ProductTile& product);
 
 }  // namespace tenon::cuda

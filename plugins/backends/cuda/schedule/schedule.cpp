@@ -215,7 +215,7 @@ bool share_product(Schedule& made, const Kernel& kernel, std::span<const std::in
   made.kind = Schedule::Kind::products;
   made.team = kBlock;
   made.lanes = made.product->lanes;
-  made.units = Dim(made.product->row_tiles() * made.product->column_tiles() * made.product->batches());
+  made.units = Dim(made.product->blocks());
   return true;
 }
 

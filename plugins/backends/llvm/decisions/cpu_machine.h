@@ -25,6 +25,7 @@ class CpuMachine : public codegen::Machine {
   bool is_large_product(double multiplications, bool over_windows, double columns) const override;
   bool worth_matrix_kernel(const codegen::ProductSize& product) const override;
   bool worth_following(const codegen::ProductSize& product, std::size_t read) const override;
+  bool follows_in_any_order() const override { return false; }
   bool worth_chaining(const codegen::ChainSize& chain) const override;
   bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const override;
   bool worth_transforming(DType dtype, double rows, double columns, double run) const override;

@@ -57,7 +57,8 @@ PyObject* python_number(DType dtype, const void* data) {
 }  // namespace
 
 CacheEntry::CacheEntry(TorchState state, Segment segment, CapturedGraph captured)
-    : state_(state), segment_(std::move(segment)), captured_(std::move(captured)) {
+    : state_(state), on_device_(captured.is_on_device()), segment_(std::move(segment)), captured_(std::move(captured)) {
+  if (on_device_) rounding_ = float32_rounding();
   bool may_raise = false;
   for (ir::NodeId id : captured_.recording->graph.nodes()) {
     const ir::Node& node = captured_.recording->graph.node(id);
@@ -132,7 +133,7 @@ std::optional<Program> CacheEntry::compile_for_callable(const Settings& settings
 
 bool CacheEntry::compile(const Settings& settings, const std::string& name) {
   if (!runs_) return true;
-  std::optional<Program> program = settings.callable ? compile_for_callable(settings, name) : compile_natively(captured_, settings);
+  std::optional<Program> program = settings.callable ? compile_for_callable(settings, name) : compile_natively(captured_, settings, rounding_);
   if (!program) return false;
   program_ = std::move(*program);
   if (captured_.gradients) backward_ = SegmentBackward::of(captured_, settings, name, segment_.later);

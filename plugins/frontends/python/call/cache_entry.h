@@ -14,6 +14,7 @@
 #include "python/graph/captured_graph.h"
 #include "python/graph/error_alarms.h"
 #include "python/graph/kept_runs.h"
+#include "python/library/float32_rounding.h"
 #include "python/library/torch_state.h"
 
 namespace tenon::python {
@@ -45,7 +46,7 @@ class CacheEntry {
 
   /// Whether the entry holds for this call. Never raises.
   bool matches(const TorchState& state, const CallArguments& call) noexcept {
-    return state_ == state && segment_.guards.check(call) && (written_inputs_.empty() || written_inputs_stand_apart());
+    return holds_in(state) && segment_.guards.check(call) && (written_inputs_.empty() || written_inputs_stand_apart());
   }
 
   /// Whether a tensor that it has frozen was written: it will not match again.
@@ -61,6 +62,8 @@ class CacheEntry {
   Ref result_with(PyObject* const* outputs);
 
   const TorchState& state() const { return state_; }
+  /// Whether torch's state is as it was at the capture, as far as it concerns the entry.
+  bool holds_in(const TorchState& state) const noexcept { return state_ == state && (!on_device_ || rounding_ == float32_rounding()); }
   Segment& segment() { return segment_; }
   const Segment& segment() const { return segment_; }
   const CapturedGraph& captured() const { return captured_; }
@@ -121,6 +124,8 @@ class CacheEntry {
   void make_view(RunFrame& frame, std::size_t tensor) const;
 
   TorchState state_;
+  bool on_device_ = false;    // a part of it
+  Float32Rounding rounding_;  // then: as it was at the capture
   Segment segment_;
   CapturedGraph captured_;
   Program program_;

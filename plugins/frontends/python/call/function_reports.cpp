@@ -44,7 +44,7 @@ void FunctionCache::report_break(const CaptureBreak& why, const char* consequenc
 }
 
 std::optional<GuardFailure> FunctionCache::failure_since(const CapturePoint& point, const TorchState& state, const CallArguments& values) const {
-  if (point.entries().empty() || point.is_checking() || !(point.entries().front()->state() == state)) return std::nullopt;
+  if (point.entries().empty() || point.is_checking() || !point.entries().front()->holds_in(state)) return std::nullopt;
   const EntryRef held = point.entries().front();  // showing a value may run code of the program
   return held->segment().guards.explain(values);
 }
@@ -54,7 +54,7 @@ namespace {
 /// Which guard of the latest variant fails, in words.
 std::string words_of_change(const CapturePoint& point, const TorchState& state, const std::optional<GuardFailure>& failure) {
   if (point.entries().empty() || point.is_checking()) return "none";
-  if (!(point.entries().front()->state() == state)) return "torch's global state changed (grad mode, inference mode, default dtype)";
+  if (!point.entries().front()->holds_in(state)) return "torch's global state changed (grad mode, inference mode, default dtype, precision of float32 products on devices)";
   return failure ? fmt::format("{}: {} was {}, is {}", failure->guard, failure->source, failure->expected, failure->found) : "none that a guard names";
 }
 

@@ -1,6 +1,7 @@
 // What one capture recorded: the graph, its inputs and outputs as Python sees them, and the calls it was made of.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -133,6 +134,11 @@ struct CapturedGraph {
   std::vector<std::uint32_t> loose_inputs;  // of which torch would keep nothing: the program may write them before gradients are asked for
   std::vector<std::int64_t> turns;      // by graph input: torch's engine comes to leaves with higher ones first; negative where no call reads it
   bool walks = false;                   // it computes gradients, as torch's autograd engine would
+  /// Whether a tensor of it is in another device's memory than the host's.
+  bool is_on_device() const {
+    const auto elsewhere = [](const auto& tensor) { return !tensor.device.is_host(); };
+    return std::ranges::any_of(inputs, elsewhere) || std::ranges::any_of(tensors, elsewhere);
+  }
   /// Whether NumPy's rules on floating-point errors concern it.
   bool uses_numpy() const {
     for (const std::string& op : recording->op_names)

@@ -192,7 +192,7 @@ PyObject* gradients(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     const CallBackward::State& state = state_of(self);
     state.backward->require_as_at_call();
     const Given given(state, args, count);
-    BackwardRequest request{{}, std::vector<bool>(state.backward->gradients().wanted_count(), true)};
+    BackwardRequest request{{}, std::vector<bool>(state.backward->gradients().wanted_count(), true), state.backward->rounding()};
     for (TangentHistory h : given.histories) request.tangents.push_back(h == TangentHistory::none ? TangentLayout::none : TangentLayout::row_major);
     std::vector<PyObject*> inputs = given.kept_inputs;
     inputs.insert(inputs.end(), given.kept_tensors.begin(), given.kept_tensors.end());

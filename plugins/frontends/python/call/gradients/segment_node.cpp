@@ -56,7 +56,7 @@ std::shared_ptr<SegmentBackward> SegmentBackward::of(const CapturedGraph& captur
 
 SegmentBackward::SegmentBackward(const CapturedGraph& captured, const Settings& settings, const std::string& name, std::shared_ptr<LaterCheck> later)
     : gradients_(captured.gradients), segment_(outline(captured)), settings_(settings), name_(name + ".backward"), later_(std::move(later)),
-      native_(node_tier().native && !settings.callable && keeps_memory_only(captured)) {  // a callable takes objects
+      native_(node_tier().native && !settings.callable && keeps_memory_only(captured)), on_device_(captured.is_on_device()) {  // a callable takes objects
   for (const GradientNode& node : gradients_->nodes) nodes_.emplace_back(std::make_unique<Node>())->metadata.resize(node.results.size());
 }
 
@@ -86,7 +86,7 @@ const SegmentBackward::Function& SegmentBackward::function(std::size_t node, con
   const bool whole = std::ranges::all_of(request.tangents, [](TangentLayout t) { return t == TangentLayout::row_major; }) &&
                      std::ranges::all_of(request.asked, std::identity());
   const GradientGraph graph = whole ? gradients.whole : gradients_of(segment_, gradients, request.tangents, request.asked);
-  std::unique_ptr<Function> made(new Function{request, GraphFunction(graph.captured, settings_, name_), graph.gradients});
+  std::unique_ptr<Function> made(new Function{request, GraphFunction(graph.captured, settings_, name_, request.rounding), graph.gradients});
   made->function.compile(examples);
   ++node_counts().backward_graphs;
   const std::lock_guard lock(mutex_);
@@ -103,19 +103,20 @@ BackwardRequest SegmentBackward::usual(std::size_t node, BackwardRequest request
 }
 
 SegmentBackward::Again* SegmentBackward::known_again(std::size_t node, const std::vector<TangentHistory>& given) {
+  const Float32Rounding now = rounding();
   const std::lock_guard lock(mutex_);
   for (const auto& again : nodes_[node]->agains)
-    if (again->given == given) return again.get();
+    if (again->given == given && again->rounding == now) return again.get();
   return nullptr;
 }
 
 SegmentBackward::Again& SegmentBackward::again(std::size_t node, const std::vector<TangentHistory>& given, std::span<PyObject* const> examples) {
   if (Again* again = known_again(node, given)) return *again;
   const std::shared_ptr<CapturedGraph> captured = gradients_with_gradients(segment_, this->node(node), given);
-  std::unique_ptr<Again> made(new Again{given, {}, {}, {}});
+  std::unique_ptr<Again> made(new Again{given, rounding(), {}, {}, {}});
   if (captured) {
     made->runs = RunsOfGraph::of(*captured);
-    made->function.emplace(captured, settings_, name_).compile(examples);
+    made->function.emplace(captured, settings_, name_, made->rounding).compile(examples);
     made->backward = of(*captured, settings_, name_);
   }
   const std::lock_guard lock(mutex_);

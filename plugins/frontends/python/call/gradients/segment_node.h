@@ -13,6 +13,7 @@
 #include "python/call/program/graph_function.h"
 #include "python/graph/kept_runs.h"
 #include "python/guards/later_check.h"
+#include "python/library/float32_rounding.h"
 #include "python/library/torch_node.h"
 
 namespace tenon::python {
@@ -21,6 +22,7 @@ namespace tenon::python {
 struct BackwardRequest {
   std::vector<TangentLayout> tangents;  // by result of the node
   std::vector<bool> asked;              // by wanted value of the segment
+  Float32Rounding rounding;             // as torch's flags say it when gradients are asked for
   friend bool operator==(const BackwardRequest&, const BackwardRequest&) = default;
 };
 
@@ -39,6 +41,8 @@ class SegmentBackward {
   /// Throws PythonError where code of the program's has kept a tensor by itself: torch reads such a one as it is now. Needs the GIL. `text`: torch's words
   /// about one that was written.
   void refuse_written(const std::string& text) const;
+  /// What gradients that are asked for now may round.
+  Float32Rounding rounding() const { return on_device_ ? float32_rounding() : Float32Rounding(); }
   bool keeps_by_itself() const { return later_ && !later_->keepers().empty(); }
   bool reads_later() const { return later_ && later_->compares(); }
   /// Whether torch's nodes can be ours (library/torch_node.h), and keep what these keep.
@@ -60,6 +64,7 @@ class SegmentBackward {
   /// The gradients of a node as a function that has gradients.
   struct Again {
     std::vector<TangentHistory> given;   // by result of the node
+    Float32Rounding rounding;
     std::optional<GraphFunction> function;  // none where its gradients depend on nothing that requires grad
     RunsOfGraph runs;
     std::shared_ptr<SegmentBackward> backward;
@@ -86,6 +91,7 @@ class SegmentBackward {
   const std::string name_;  // of the graphs that it compiles
   const std::shared_ptr<LaterCheck> later_;
   bool native_ = false;
+  const bool on_device_;  // a part of it
   std::mutex mutex_;  // of the lists; nobody waits for the GIL with it
   std::vector<std::unique_ptr<Node>> nodes_;
 };

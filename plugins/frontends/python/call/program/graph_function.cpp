@@ -17,7 +17,7 @@ namespace tenon::python {
 void GraphFunction::compile(std::span<PyObject* const> examples) {
   if (is_compiled()) return;
   say_in_steps("backward", 1);
-  std::optional<Program> program = settings_.callable ? compile_with_callable(*captured_, settings_, name_, examples) : compile_natively(*captured_, settings_);
+  std::optional<Program> program = settings_.callable ? compile_with_callable(*captured_, settings_, name_, examples) : compile_natively(*captured_, settings_, rounding_);
   if (!program) {
     if (Ref interrupt = compat::take_interrupt()) compat::set_exception(std::move(interrupt));
     throw PythonError();

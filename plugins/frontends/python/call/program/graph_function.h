@@ -17,8 +17,9 @@ namespace tenon::python {
 /// Compiled when it first runs.
 class GraphFunction {
  public:
-  /// `name`: for a backend written in Python.
-  GraphFunction(std::shared_ptr<const CapturedGraph> captured, const Settings& settings, std::string name) : captured_(std::move(captured)), settings_(settings), name_(std::move(name)) {}
+  /// `name`: for a backend written in Python. `rounding`: of what is computed on devices.
+  GraphFunction(std::shared_ptr<const CapturedGraph> captured, const Settings& settings, std::string name, Float32Rounding rounding)
+      : captured_(std::move(captured)), settings_(settings), name_(std::move(name)), rounding_(rounding) {}
 
   const CapturedGraph& captured() const { return *captured_; }
   /// Once it is compiled: what a backend written in Python made of it, or null.
@@ -59,6 +60,7 @@ class GraphFunction {
   std::shared_ptr<const CapturedGraph> captured_;
   Settings settings_;
   std::string name_;
+  Float32Rounding rounding_;
   std::unique_ptr<const Program> program_;
   std::atomic<const Program*> ready_ = nullptr;
 };

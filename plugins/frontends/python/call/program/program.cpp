@@ -109,15 +109,19 @@ std::string with_members(const std::string& object, const std::string& members) 
   return fmt::format("{{{}{}{}", members, rest.find(':') == rest.npos ? "" : ", ", rest);
 }
 
-/// The options with the present sizes added, by which backends without dynamic shapes compile first, and with what NumPy's warnings need.
-std::string options_for(const CapturedGraph& captured, const std::string& options) {
-  std::string members = captured.uses_numpy() ? "\"quiet_comparisons\": true" : "";
+/// The options with the present sizes added, by which backends without dynamic shapes compile first, with what NumPy's warnings need, and with how exact
+/// torch's flags let products be.
+std::string options_for(const CapturedGraph& captured, const std::string& options, Float32Rounding rounding) {
+  std::string members;
+  const auto add = [&](const std::string& member) { members += (members.empty() ? "" : ", ") + member; };
+  if (captured.uses_numpy()) add("\"quiet_comparisons\": true");
+  if (captured.is_on_device()) add(fmt::format("\"tf32_products\": {}, \"tf32_convolutions\": {}", rounding.products, rounding.convolutions));
   if (captured.numbers) {
     std::string sizes;
     for (std::size_t i = 0; i < captured.graph().symbols().size() && i < captured.numbers->sources().size(); ++i)
       if (captured.numbers->sources()[i].kind != NumberSource::Kind::data)
         sizes += fmt::format("{}\"{}\": {}", sizes.empty() ? "" : ", ", captured.graph().symbols()[i].name, captured.numbers->values()[i]);
-    members += fmt::format("{}\"sizes\": {{{}}}", members.empty() ? "" : ", ", sizes);
+    add(fmt::format("\"sizes\": {{{}}}", sizes));
   }
   return members.empty() ? options : with_members(options, members);
 }
@@ -140,7 +144,7 @@ Program::~Program() {
   if (native_) tenon_program_release(native_);
 }
 
-std::optional<Program> compile_natively(const CapturedGraph& captured, const Settings& settings) {
+std::optional<Program> compile_natively(const CapturedGraph& captured, const Settings& settings, Float32Rounding rounding) {
   TenonSession* host = session();
   if (!host) return std::nullopt;
   Program program;
@@ -159,7 +163,7 @@ std::optional<Program> compile_natively(const CapturedGraph& captured, const Set
       request.own_backends = &kPythonBackend;
       request.own_backend_count = 1;
     }
-    const std::string options = options_for(captured, settings.options);
+    const std::string options = options_for(captured, settings.options, rounding);
     request.options = options.c_str();
     request.release_constants = [](void* context) { delete static_cast<GraphConstants*>(context); };
     request.context = constants.get();

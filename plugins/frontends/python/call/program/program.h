@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "python/graph/captured_graph.h"
+#include "python/library/float32_rounding.h"
 #include "python/session/settings.h"
 #include "tenon/host.h"
 
@@ -29,7 +30,7 @@ class Program {
   std::span<const std::uint32_t> places() const { return places_; }
 
  private:
-  friend std::optional<Program> compile_natively(const CapturedGraph&, const Settings&);
+  friend std::optional<Program> compile_natively(const CapturedGraph&, const Settings&, Float32Rounding);
   friend std::optional<Program> compile_with_callable(const CapturedGraph&, const Settings&, const std::string&, std::span<PyObject* const>);
   TenonProgram* native_ = nullptr;
   Ref callable_;
@@ -40,8 +41,8 @@ class Program {
 
 /// Compiles with the backends that the settings or the configuration name. Results that eager execution lays out in another order than
 /// row-major are written in that order. Nothing, with an exception set, on failure; nothing, with what a signal's handler raised kept
-/// (compat::take_interrupt), where that stopped it. Releases the GIL meanwhile.
-std::optional<Program> compile_natively(const CapturedGraph& captured, const Settings& settings);
+/// (compat::take_interrupt), where that stopped it. Releases the GIL meanwhile. `rounding`: of what is computed on devices.
+std::optional<Program> compile_natively(const CapturedGraph& captured, const Settings& settings, Float32Rounding rounding);
 
 /// Asks the Python function of the settings. `inputs`: the objects of this call, by graph input; null for those that nothing reads. A failure of the
 /// function becomes a CompileError that names it and has the failure as its cause. Throws GraphBreak where the graph cannot be told in calls.
