@@ -82,7 +82,7 @@ class HostServices {
   void cache_put(std::string_view key, std::string_view value) const { host_->cache_put(host_->self, bytes_of(key), bytes_of(value)); }
 
   /// An optional extension by name, or null.
-  const void* feature(const char* name) const { return host_->feature(host_->self, name); }
+  const void* feature(const char* name) const { return host_->feature ? host_->feature(host_->self, name) : nullptr; }
 
   const TenonHost* table() const { return host_; }
 

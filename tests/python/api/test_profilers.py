@@ -31,7 +31,8 @@ print("done")
 
 def run(folder: pathlib.Path, program: str = PROGRAM, **environment: str) -> subprocess.CompletedProcess:
     (folder / "program.py").write_text(program)
-    ran = subprocess.run([sys.executable, str(folder / "program.py")], cwd=folder, env={**os.environ, **environment}, capture_output=True, text=True)
+    paths = os.pathsep.join(os.path.abspath(entry) for entry in sys.path if entry)
+    ran = subprocess.run([sys.executable, str(folder / "program.py")], cwd=folder, env={**os.environ, "PYTHONPATH": paths, **environment}, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
     assert ran.stdout.strip().endswith("done")
     return ran

@@ -186,13 +186,13 @@ def test_a_path_that_is_none_is_refused(path):
 
 PTX = """.version 8.6
 .target sm_90
-.visible .entry kernel0(
+.visible .entry kernel_a0(
 \t.param .u64 p0
 )
 {
 \tret;
 }
-.visible .entry kernel1(
+.visible .entry kernel_b1(
 \t.param .u64 p0
 )
 {
@@ -203,12 +203,12 @@ PTX = """.version 8.6
 
 def test_the_code_of_a_card_is_that_of_its_step():
     """What the plugin cuda says (tests/unit/cuda_run/steps_test.cpp), without one."""
-    outline = [json.dumps({"program": 1, "step": step, "kind": "kernel", "nodes": [{"op": "add"}], "loops": "kernel"}) for step in range(2)]
+    outline = [json.dumps({"program": 1, "step": step, "kind": "kernel", "nodes": [{"op": "add"}], "loops": "kernel", "kernel": kernel}) for step, kernel in enumerate(["kernel_a0", "kernel_b1", "kernel_b1"])]
     host = json.dumps({"program": 1, "step": 0, "kind": "kernel", "nodes": [{"op": "sin"}]})
     lines = [("steps", "", '{"graph":0}'), ("steps", "llvm", host), ("steps", "", '{"graph":1}'), *(("steps", "cuda", line) for line in outline), ("kernel_code", "cuda", PTX)]
     code = _ptx_by_step(lines)
-    assert sorted(code) == [(2, 0), (2, 1)] and "add.f32" in code[2, 1] and "add.f32" not in code[2, 0]
-    assert [(step.program, step.graph, step.step) for step in _steps(lines)] == [(1, 0, 0), (2, 1, 0), (2, 1, 1)]
+    assert sorted(code) == [(2, 0), (2, 1), (2, 2)] and code[2, 2] == code[2, 1] and "add.f32" in code[2, 1] and "add.f32" not in code[2, 0]
+    assert [(step.program, step.graph, step.step) for step in _steps(lines)] == [(1, 0, 0), (2, 1, 0), (2, 1, 1), (2, 1, 2)]
 
 
 def test_options_are_checked_by_name():

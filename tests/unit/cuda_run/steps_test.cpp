@@ -26,7 +26,7 @@ constexpr const char* kScaledRows = R"(graph @g (%x: f32[64, 4096] on device2:0)
 
 }  // namespace
 
-TEST_CASE("steps are said with their nodes, then the PTX in which kernel<i> is step i") {
+TEST_CASE("steps are said with their nodes, then the PTX of the functions that they name") {
   std::vector<SaidLine> lines;
   CudaSession session;
   require_ok(tenon_session_on_log(session.get(), "steps,kernel_code", keep_line, &lines));
@@ -35,10 +35,11 @@ TEST_CASE("steps are said with their nodes, then the PTX in which kernel<i> is s
   std::vector<std::string> ops;
   std::size_t steps = 0, alive = 0;
   std::string ptx;
+  std::vector<std::string> kernels;
   for (const SaidLine& line : lines) {
     if (line.plugin != "cuda") continue;
     if (line.log == "kernel_code") {
-      ptx = line.text;
+      ptx += line.text;
       continue;
     }
     CHECK(ptx.empty());
@@ -49,11 +50,12 @@ TEST_CASE("steps are said with their nodes, then the PTX in which kernel<i> is s
     }
     CHECK(said["step"] == steps++);
     CHECK(said["kind"] == "kernel");
+    kernels.push_back(said["kernel"]);
     CHECK_THAT(said["loops"].get<std::string>(), Catch::Contains("kernel"));
     for (const nlohmann::json& node : said["nodes"]) ops.push_back(node["op"]);
   }
   REQUIRE(steps > 0);
   CHECK(alive == steps);
-  for (const char* op : {"mul", "amax", "sum"}) CHECK(std::ranges::find(ops, op) != ops.end());
-  for (std::size_t step = 0; step < steps; ++step) CHECK_THAT(ptx, Catch::Contains(".visible .entry kernel" + std::to_string(step) + "("));
+  for (const char* op : {"amax", "sum"}) CHECK(std::ranges::find(ops, op) != ops.end());
+  for (const std::string& kernel : kernels) CHECK_THAT(ptx, Catch::Contains(".visible .entry " + kernel + "("));
 }

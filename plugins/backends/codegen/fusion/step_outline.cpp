@@ -33,11 +33,12 @@ std::size_t next_program_number() {
   return ++last;
 }
 
-std::string step_outline(const ir::Graph& graph, const Plan& plan, std::size_t program, std::size_t step) {
+std::string step_outline(const ir::Graph& graph, const Plan& plan, std::size_t program, std::size_t step, const std::string& kernel) {
   nlohmann::json nodes = nlohmann::json::array();
   for (const NodeId id : nodes_of(plan.steps[step])) nodes.push_back(outline(graph, id));
   nlohmann::json line{{"program", program}, {"step", step}, {"kind", kind_of(plan.steps[step])}, {"nodes", std::move(nodes)}};
   if (const Kernel* loops = loops_of(plan.steps[step])) line["loops"] = to_text(*loops);
+  if (!kernel.empty()) line["kernel"] = kernel;
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

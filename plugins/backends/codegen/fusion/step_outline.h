@@ -12,9 +12,9 @@ namespace tenon::codegen {
 /// The number of a program whose steps are said: another one each time.
 std::size_t next_program_number();
 
-/// Of a step: {"program", "step", "kind", "nodes": [{"op", "name", "type", "file", "line", "function", "code"}], "loops"}. `loops` is the kernel as text; of a
-/// product, of what follows it.
-std::string step_outline(const ir::Graph& graph, const Plan& plan, std::size_t program, std::size_t step);
+/// Of a step: {"program", "step", "kind", "nodes": [{"op", "name", "type", "file", "line", "function", "code"}], "loops", "kernel"}. `loops` is the kernel as text;
+/// of a product, of what follows it. `kernel` names the function of its code; left out where it is empty.
+std::string step_outline(const ir::Graph& graph, const Plan& plan, std::size_t program, std::size_t step, const std::string& kernel = {});
 
 /// The bytes of a plan's own values that are alive at each step, as one line: {"program", "alive"}. Sizes that vary count as some.
 std::string memory_line(const ir::Graph& graph, const Plan& plan, std::size_t program);

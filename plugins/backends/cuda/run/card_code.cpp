@@ -4,7 +4,6 @@
 
 #include <map>
 
-#include "core/base/hash.h"
 #include "device/cards.h"
 #include "driver/linker.h"
 #include "store/code_store.h"
@@ -28,9 +27,6 @@ struct Target {
   codegen::CodeStore store;
 };
 
-/// Kernels of the same text have the same name, wherever they are met.
-std::string name_of(const std::string& text) { return fmt::format("kernel_{:016x}", content_hash(text).low); }
-
 std::unique_ptr<Module> compiled(const Target& target, const ScheduledPlan& plan, std::size_t kernel, const std::string& text) {
   const std::string key = target.store.key("cuda", text);
   const bool is_logged = target.host.log_enabled("kernel_code");
@@ -41,7 +37,7 @@ std::unique_ptr<Module> compiled(const Target& target, const ScheduledPlan& plan
       // Of another driver, or damaged: made anew.
     }
   }
-  const std::string ptx = ptx_of(plan, kernel, name_of(text), target.architecture);
+  const std::string ptx = ptx_of(plan, kernel, name_of_kernel(text), target.architecture);
   if (is_logged) target.host.log(TENON_INFO, ptx, "kernel_code");
   if (const auto cubin = to_cubin(ptx, target.architecture)) {
     try {
@@ -79,7 +75,7 @@ CardCode::CardCode(const HostServices& host, int ordinal, const ScheduledPlan& p
   const auto count = static_cast<std::int64_t>(texts.size());
   if (count > 1 && !host.log_enabled("kernel_code")) host.parallel_for(0, count, 1, work);  // what is logged is in the order of the plan
   else work(0, count);
-  for (std::size_t i = 0; i < schedules_.size(); ++i) functions_.push_back(modules_[module_of[i]]->function(name_of(*texts[module_of[i]]), schedules_[i].launch_bytes()));
+  for (std::size_t i = 0; i < schedules_.size(); ++i) functions_.push_back(modules_[module_of[i]]->function(name_of_kernel(*texts[module_of[i]]), schedules_[i].launch_bytes()));
 }
 
 std::unique_ptr<CardCode::Prepared> CardCode::take() {

@@ -75,10 +75,10 @@ CardProgram::CardProgram(HostServices host, ir::Graph graph, const Options& opti
   code_ = std::make_unique<CardCode>(host_, ordinal_, plan_);
 }
 
-/// Before the code: its function "kernel<i>" is that of step i.
+/// Before the code, whose functions they name.
 void CardProgram::say_steps() const {
   const std::size_t number = codegen::next_program_number();
-  for (std::size_t s = 0; s < plan_.plan.steps.size(); ++s) host_.log(TENON_INFO, codegen::step_outline(graph_, plan_.plan, number, s), "steps");
+  for (std::size_t s = 0; s < plan_.plan.steps.size(); ++s) host_.log(TENON_INFO, codegen::step_outline(graph_, plan_.plan, number, s, name_of_kernel(text_of(plan_, s))), "steps");
   host_.log(TENON_INFO, codegen::memory_line(graph_, plan_.plan, number), "steps");
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "compile/ptx.h"
+#include "core/base/hash.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "graph/decomposition.h"
@@ -186,6 +187,8 @@ std::string text_of(const ScheduledPlan& plan, std::size_t kernel) {
   if (s.product) text += " " + s.product->text();
   return text + "\n" + codegen::to_text(plan.step(kernel).kernel);
 }
+
+std::string name_of_kernel(const std::string& text) { return fmt::format("kernel_{:016x}", content_hash(text).low); }
 
 std::string ptx_of(const ScheduledPlan& plan, std::size_t kernel, const std::string& name, const std::string& architecture) {
   const PtxIsa isa = PtxIsa::of(architecture);

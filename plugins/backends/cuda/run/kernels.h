@@ -48,6 +48,8 @@ std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::No
 
 /// All that a kernel's code depends on, beside the architecture.
 std::string text_of(const ScheduledPlan& plan, std::size_t kernel);
+/// The function of a kernel: kernels of the same text have the same name, wherever they are met.
+std::string name_of_kernel(const std::string& text);
 
 /// A kernel of a plan under a name.
 std::string ptx_of(const ScheduledPlan& plan, std::size_t kernel, const std::string& name, const std::string& architecture);

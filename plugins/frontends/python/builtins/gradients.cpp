@@ -184,7 +184,8 @@ std::optional<Ref> apply_on_tensors(Evaluator& evaluator, Arguments arguments) {
 
 std::optional<Ref> track_hooks(Evaluator& evaluator, Arguments arguments) {
   std::vector<Ref> held;
-  return evaluator.recorder().hook(arguments[0], items_of(evaluator, arguments[1], held), arguments.values.size() > 2 && arguments[2] == Py_True);
+  const auto retains = arguments.values.size() > 2 ? std::optional(arguments[2] == Py_True) : std::nullopt;
+  return evaluator.recorder().hook(arguments[0], items_of(evaluator, arguments[1], held), retains);
 }
 
 namespace {

@@ -223,7 +223,7 @@ class Recorder {
 
   /// Has walks that come to tensors of the graph ask the program, as of a function whose only inputs and outputs they are.
   /// `retains`: they have a `.grad` from then on, which the program writes. Gives what is asked: of a tensor that has hooks already, what is asked for those.
-  virtual Ref hook(PyObject* context, std::span<PyObject* const> tensors, bool retains) {
+  virtual Ref hook(PyObject* context, std::span<PyObject* const> tensors, std::optional<bool> retains) {
     (void)context, (void)tensors, (void)retains;
     throw GraphBreak("a hook is put on a tensor");
   }

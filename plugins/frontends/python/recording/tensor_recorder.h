@@ -124,7 +124,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
     history_.forget(core_.stand_ins.require(leaves), core_.stand_ins.require(others));
   }
   void remember_leaves(std::span<PyObject* const> leaves) override { history_.remember(core_.stand_ins.require(leaves)); }
-  Ref hook(PyObject* context, std::span<PyObject* const> tensors, bool retains) override { return history_.hook(Ref::borrow(context), core_.stand_ins.require(tensors), retains); }
+  Ref hook(PyObject* context, std::span<PyObject* const> tensors, std::optional<bool> retains) override { return history_.hook(Ref::borrow(context), core_.stand_ins.require(tensors), retains); }
   bool let_through_to_all_leaves(std::span<PyObject* const> tensors, GuardSet& guards) override {
     history_.let_through_to_all_leaves(core_.stand_ins.require(tensors));
     return gradients_.guard_leaves_without_hooks(guards);

@@ -75,7 +75,7 @@ def register_hook(tensor: torch.Tensor, hook: Any) -> Any:
     """``torch.Tensor.register_hook`` of what the graph computes; of a tensor that was there before it is torch's."""
     if not tensor.requires_grad or tensor.is_leaf:
         return NotImplemented
-    return HookHandle(track_hooks(Hooks(), [tensor]), hook)
+    return HookHandle(track_hooks(Hooks(), [tensor], False), hook)
 
 
 def of_leaf(leaf: torch.Tensor, gradient: torch.Tensor, create_graph: bool) -> Any:
@@ -151,9 +151,9 @@ def apply_on_tensors(backward_hook: Any, fn: Any, args: tuple) -> Any:
     return tuple(passed), places
 
 
-def track_hooks(hooks: Hooks, tensors: list, retains: bool = False) -> Any:
-    """Has walks of this graph that come to tensors ask `hooks.gradients`, or those that a tensor has already: gives these. `retains`: they have a
-    ``.grad`` from then on.
+def track_hooks(hooks: Any, tensors: list, retains: bool | None = None) -> Any:
+    """Has walks of this graph that come to tensors ask `hooks.gradients`. With `retains`, False or True, these are the hooks of one tensor, or those that it
+    has already are asked for them: gives these. True: it has a ``.grad`` from then on.
 
     A capture records that; nobody else calls it.
     """

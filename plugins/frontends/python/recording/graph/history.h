@@ -75,8 +75,9 @@ class History {
   /// torch.Tensor.retain_grad(): a tensor that the graph computes must be one of torch's autograd graph, on which others depend. Throws GraphBreak.
   void retain_gradient(Index index) const;
   /// Makes tensors the results of a function of themselves. Throws GraphBreak where something was computed from one already.
-  /// `retains`: they have a `.grad` from then on. Gives the context: that of the hooks that a tensor has, which are called in the order in which they came.
-  Ref hook(Ref context, std::span<const Index> tensors, bool retains);
+  /// With `retains` it is of the hooks of a tensor, which are called in the order in which they came: gives the context of those that it has already. Where it
+  /// says so, the tensor has a `.grad` from then on.
+  Ref hook(Ref context, std::span<const Index> tensors, std::optional<bool> retains);
   /// Throws Unbuildable where a tensor was written since that retains its gradient: torch retains that of what was written.
   void require_retaining_unwritten(const AppliedFunction& hooks) const;
   /// The function of the hooks on a tensor, as it is now.

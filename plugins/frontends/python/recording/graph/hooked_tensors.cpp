@@ -30,13 +30,14 @@ bool History::leads_to(ir::ValueId value, std::span<const ir::ValueId> others) c
   return std::ranges::any_of(others, [&](ir::ValueId other) { return is_on(value, other); }) || std::ranges::any_of(functions_, leads);
 }
 
-Ref History::hook(Ref context, std::span<const Index> tensors, bool retains) {
+Ref History::hook(Ref context, std::span<const Index> tensors, std::optional<bool> retains) {
   if (!wanted_) throw GraphBreak("a hook is put on a tensor", kGradHint);
-  if (retains) retaining_.insert(tensors.begin(), tensors.end());
-  if (const AppliedFunction* hooks = hooks_of(tensors.front())) return hooks->context;
+  if (retains.value_or(false)) retaining_.insert(tensors.begin(), tensors.end());
+  const AppliedFunction* known = retains ? hooks_of(tensors.front()) : nullptr;
+  if (known) return known->context;
   AppliedFunction function;
   function.context = context;
-  function.of_hooks = true;
+  function.of_hooks = retains.has_value();
   for (Index index : tensors) {
     StandIn& s = core_.stand_ins[index];
     const ir::ValueId value = core_.present.of(index);

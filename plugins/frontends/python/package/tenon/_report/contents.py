@@ -125,16 +125,20 @@ def _code_by_loops(said: list[str]) -> dict[str, str]:
 
 
 def _ptx_by_step(lines: list[Line]) -> dict[tuple[int, int], str]:
-    """The code of steps of plugins that say a whole program's as PTX: behind its steps, where kernel<i> is that of step i. By program, numbered as in `Explanation.steps`."""
+    """The code of steps of plugins that say it as PTX, behind the steps, which name its functions. By program, numbered as in `Explanation.steps`, and step."""
     programs = dict[tuple[str, int], int]()
-    latest = dict[str, int]()  # by plugin
+    steps = defaultdict[str, set[tuple[int, int]]](set)  # by the name of their function
     code = dict[tuple[int, int], str]()
     for log, plugin, text in lines:
         if log in ("steps", "kernel_times") and plugin:
-            latest[plugin] = programs.setdefault((plugin, json.loads(text)["program"]), len(programs) + 1)
-        elif log == "kernel_code" and plugin in latest and ".entry" in text:
-            for found in re.finditer(r"^(?:\.visible )?\.entry kernel(\d+)\(.*?^}", text, re.MULTILINE | re.DOTALL):
-                code.setdefault((latest[plugin], int(found[1])), found[0])
+            said = json.loads(text)
+            program = programs.setdefault((plugin, said["program"]), len(programs) + 1)
+            if "kernel" in said:
+                steps[said["kernel"]].add((program, said["step"]))
+        elif log == "kernel_code" and ".entry" in text:
+            for found in re.finditer(r"^(?:\.visible )?\.entry (\w+)\(.*?^}", text, re.MULTILINE | re.DOTALL):
+                for step in steps[found[1]]:
+                    code.setdefault(step, found[0])
     return code
 
 
