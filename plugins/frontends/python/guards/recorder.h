@@ -222,7 +222,7 @@ class Recorder {
   virtual void remember_leaves(std::span<PyObject* const>) { throw GraphBreak("gradients are computed"); }
 
   /// Has walks that come to tensors of the graph ask the program, as of a function whose only inputs and outputs they are.
-  /// `retains`: they have a `.grad` from then on, which the program writes. Gives what is asked: of a tensor that has hooks already, what is asked for those.
+  /// With `retains` it is of the hooks of one tensor: gives what is asked for those that it has already. Where that says so, the program writes its `.grad` from then on.
   virtual Ref hook(PyObject* context, std::span<PyObject* const> tensors, std::optional<bool> retains) {
     (void)context, (void)tensors, (void)retains;
     throw GraphBreak("a hook is put on a tensor");
