@@ -36,6 +36,12 @@ Dim term_of(const DimTerm& term) {
   return product;
 }
 
+bool is_computed(const Dim& dim) {
+  bool found = false;
+  dim.for_each_symbol([&](SymbolId s) { found = found || is_value(s); });
+  return found;
+}
+
 bool mentions(const Dim& dim, SymbolId symbol) {
   bool found = false;
   dim.for_each_symbol([&](SymbolId s) { found |= s == symbol; });

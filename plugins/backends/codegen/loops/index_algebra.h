@@ -30,6 +30,8 @@ Dim atom_of(const ir::DimAtom& atom);
 
 /// True when the symbol occurs anywhere in the expression.
 bool mentions(const Dim& dim, SymbolId symbol);
+/// True when some value that operations compute occurs in it.
+bool is_computed(const Dim& dim);
 
 /// Writes `dim` as coefficient * symbol + rest with both free of the symbol; nothing when it is not affine in the symbol.
 struct Affine {

@@ -18,14 +18,9 @@ void emit_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Sche
 
 bool ProductEmitter::has_short_indices(const codegen::Kernel& kernel) {
   constexpr std::int64_t kMostBytes = std::int64_t{1} << 29;
-  const auto is_computed = [](const Dim& place) {
-    bool found = false;
-    place.for_each_symbol([&](ir::SymbolId s) { found = found || codegen::is_value(s); });
-    return found;
-  };
   const auto is_short = [](const codegen::Buffer& buffer) { return buffer.bytes.is_constant() && buffer.bytes.constant() < kMostBytes; };
-  const auto may_be_long = [&](const codegen::Operation& op) { return op.kind == OperationKind::checked || is_computed(op.offset); };
-  const auto stores_short = [&](const codegen::Stage& stage) { return std::ranges::none_of(stage.stores, [&](const codegen::Store& s) { return is_computed(s.offset); }); };
+  const auto may_be_long = [&](const codegen::Operation& op) { return op.kind == OperationKind::checked || codegen::is_computed(op.offset); };
+  const auto stores_short = [&](const codegen::Stage& stage) { return std::ranges::none_of(stage.stores, [&](const codegen::Store& s) { return codegen::is_computed(s.offset); }); };
   return std::ranges::all_of(kernel.buffers, is_short) && std::ranges::none_of(kernel.operations, may_be_long) && std::ranges::all_of(kernel.stages, stores_short);
 }
 

@@ -232,9 +232,7 @@ std::vector<codegen::OpId> transposed_loads(const Kernel& kernel, SymbolId acros
     const Operation& op = kernel.operations[id];
     if (op.kind != OperationKind::load || op.masked) continue;
     const auto down = codegen::split_affine(op.offset, across), along = codegen::split_affine(op.offset, last);
-    bool computed = false;
-    op.offset.for_each_symbol([&](SymbolId s) { computed = computed || codegen::is_value(s); });
-    if (down && along && !computed && down->coefficient == Dim(1) && !(along->coefficient == Dim(0)) && !(along->coefficient == Dim(1))) found.push_back(id);
+    if (down && along && !codegen::is_computed(op.offset) && down->coefficient == Dim(1) && !(along->coefficient == Dim(0)) && !(along->coefficient == Dim(1))) found.push_back(id);
   }
   return found;
 }

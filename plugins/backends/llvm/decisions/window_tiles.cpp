@@ -104,14 +104,7 @@ class WindowTiles {
     if (!count.is_constant() || count.constant() < kFewestTaps || count.constant() > kMostTaps) return false;
     const Operation& element = kernel_.operations[kernel_.reductions[0].elements[0]];
     if (element.kind != OperationKind::primitive || element.primitive != P::mul) return false;
-    return std::ranges::none_of(kernel_.operations, [](const Operation& op) { return op.kind == OperationKind::checked || !is_placed(op); });
-  }
-
-  /// Its index is one of loops and sizes.
-  static bool is_placed(const Operation& op) {
-    bool placed = true;
-    op.offset.for_each_symbol([&](SymbolId s) { placed = placed && !is_value(s); });
-    return placed;
+    return std::ranges::none_of(kernel_.operations, [](const Operation& op) { return op.kind == OperationKind::checked || is_computed(op.offset); });
   }
 
   /// An outer loop, not the lanes', whose neighbours read windows that overlap along the last inner one, by a factor that others do not depend on.

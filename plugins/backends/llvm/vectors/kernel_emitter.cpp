@@ -59,9 +59,7 @@ bool KernelEmitter::has_short_runs() {
   return std::any_of(kernel_.operations.begin(), kernel_.operations.end(), [&](const Operation& op) {
     if (op.kind != OperationKind::load || !varies(op.offset)) return false;
     Affine affine;
-    bool computed = false;  // no run at all
-    op.offset.for_each_symbol([&](SymbolId s) { computed = computed || is_value(s); });
-    return !computed && !lane_affine(op.offset, affine);
+    return !is_computed(op.offset) && !lane_affine(op.offset, affine);  // what is computed is no run at all
   });
 }
 
