@@ -7,10 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <mutex>
 
 #include "core/base/error.h"
@@ -102,21 +102,23 @@ class PerfCode {
 
 PerfCode* g_perf_code = nullptr;  // set once
 
+std::string start(bool dumps) {
+  auto made = std::make_unique<PerfCode>(dumps);
+  if (std::string wrong = made->open(); !wrong.empty()) return wrong;
+  g_perf_code = made.release();  // never destroyed: threads may make code while the process exits
+  set_code_listener([](const char* name, const void* code, std::size_t bytes, const char* file, std::int32_t line) { g_perf_code->tell(name, code, bytes, file, line); });
+  return {};
+}
+
 }  // namespace
 
 std::string start_perf_code(const std::string& how) {
   if (how.empty()) return {};
   TENON_USER_CHECK(how == "map" || how == "jitdump", "diagnostics.perf must be map or jitdump, not: {}", how);
-  static std::atomic<bool> asked{false};
-  if (asked.exchange(true)) return {};
-  auto made = new PerfCode(how == "jitdump");  // never destroyed: threads may make code while the process exits
-  if (std::string wrong = made->open(); !wrong.empty()) {
-    delete made;
-    return wrong;
-  }
-  g_perf_code = made;
-  set_code_listener([](const char* name, const void* code, std::size_t bytes, const char* file, std::int32_t line) { g_perf_code->tell(name, code, bytes, file, line); });
-  return {};
+  static std::once_flag once;
+  std::string wrong;
+  std::call_once(once, [&] { wrong = start(how == "jitdump"); });  // a session of another thread waits: what it makes is told
+  return wrong;
 }
 
 }  // namespace tenon::host

@@ -4,7 +4,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -90,12 +89,7 @@ std::string with_process(std::string path) {
   return path;
 }
 
-}  // namespace
-
-std::string start_trace(const std::string& given) {
-  static std::atomic<bool> asked{false};
-  if (asked.exchange(true)) return {};
-  const std::string path = with_process(given);
+std::string start(const std::string& path) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
   if (file < 0) return "no trace is written: " + path + ": " + std::strerror(errno) + "; TENON_TRACE takes the name of a file in a folder that exists and may be written";
   if (flock(file, LOCK_EX | LOCK_NB) != 0) {
@@ -109,6 +103,15 @@ std::string start_trace(const std::string& given) {
     if (g_written->is_of_this_process()) g_written->close();
   });
   return {};
+}
+
+}  // namespace
+
+std::string start_trace(const std::string& given) {
+  static std::once_flag once;
+  std::string wrong;
+  std::call_once(once, [&] { wrong = start(with_process(given)); });  // a session of another thread waits: its ranges are in the trace
+  return wrong;
 }
 
 }  // namespace tenon::host

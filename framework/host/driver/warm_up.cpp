@@ -17,7 +17,7 @@ bool has_all_backends(Session& session) {
 }  // namespace
 
 void warm_up(const TenonGraph& graph) {
-  constexpr std::array kQuiet = {"diagnostics.logs=", "diagnostics.progress=never", "cache.enabled=false"};
+  constexpr std::array kQuiet = {"diagnostics.logs=", "diagnostics.progress=never", "diagnostics.trace=", "diagnostics.perf=", "cache.enabled=false"};
   TenonSessionOptions options{};
   options.struct_size = sizeof options;
   options.overrides = kQuiet.data();
