@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -20,6 +21,24 @@ namespace tenon::host {
 namespace {
 
 namespace tbb = oneapi::tbb;
+
+/// Whether the cores are taken by others: then the threads of a region come late, and a region waits for every one, whatever there is left to do. TBB's
+/// caller waits for nobody who has not begun.
+class Crowding {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  bool lasts(Clock::time_point now) const { return now.time_since_epoch().count() < until_.load(std::memory_order_relaxed); }
+  /// A thread of a region has come. One that sleeps takes some tens of microseconds, one that waits on its core none.
+  void see_arrival(Clock::time_point begun) {
+    constexpr auto kLate = std::chrono::milliseconds(1), kLasts = std::chrono::milliseconds(200);
+    const Clock::time_point now = Clock::now();
+    if (now - begun > kLate) until_.store((now + kLasts).time_since_epoch().count(), std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<Clock::rep> until_{0};
+};
 
 /// The arena, made on first use and again after a fork. An arena that is replaced is kept: a loop on another thread may still be
 /// inside it, and replacing happens a handful of times in a process.
@@ -33,6 +52,7 @@ struct Threads {
   std::atomic<bool> serial{false};  // a child whose parent could not stop its threads: they do not exist here
   std::atomic<const OpenMp*> openmp{nullptr};  // whose threads are shared
   bool has_forked = false;                     // a child: the threads of the parent's OpenMP runtime do not exist here
+  Crowding crowding;
 
   int wanted() const {
     const int n = count.load(std::memory_order_relaxed);
@@ -180,9 +200,14 @@ void parallel_for(std::int64_t begin, std::int64_t end, std::int64_t grain, Loop
   const OpenMp* openmp = threads().openmp.load(std::memory_order_acquire);
   if (openmp && openmp->in_region()) return body(context, begin, end);
   FlaggedBody parts(body, context);
-  if (openmp && openmp->thread_count() == thread_count()) {
+  Crowding& crowding = threads().crowding;
+  const auto begun = openmp ? Crowding::Clock::now() : Crowding::Clock::time_point();
+  if (openmp && openmp->thread_count() == thread_count() && !crowding.lasts(begun)) {
     SharedLoop loop(begin, end, grain, thread_count());
-    openmp->run(thread_count(), [&](int thread) { loop.take(thread, parts); });
+    openmp->run(thread_count(), [&](int thread) {
+      crowding.see_arrival(begun);
+      loop.take(thread, parts);
+    });
   } else {
     // A blocked_range splits down to grain / 2, so that no part is smaller than the half rounded up: twice the grain, less one.
     const tbb::blocked_range<std::int64_t> range(begin, end, static_cast<std::size_t>(std::min<std::int64_t>(2 * grain - 1, end - begin)));
