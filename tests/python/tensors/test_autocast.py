@@ -398,3 +398,23 @@ def test_weights_that_autocast_has_cast_before(fn, outside):
         return [f.detach() for f in found], [f.requires_grad for f in found], w.grad
 
     torch.testing.assert_close(results(tenon.compile(fn)), results(fn))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("norm", [lambda: nn.LayerNorm(8), lambda: nn.LayerNorm(8, bias=False), lambda: nn.GroupNorm(1, 5)], ids=["layer_norm", "without bias", "group_norm"])
+def test_parameters_in_float32_beside_a_smaller_input(norm, dtype):
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(6, 8), norm(), nn.Linear(8, 2))
+    x = torch.randn(4, 5, 6)
+
+    def step(x):
+        net.zero_grad()
+        with torch.autocast("cpu", dtype=dtype):
+            loss = net(x).float().pow(2).mean()
+        loss.backward()
+        return [loss.detach(), *[p.grad.clone() for p in net.parameters()]]
+
+    close(tenon.compile(step, fullgraph=True)(x), step(x))
+    assert whole(lambda x: net[1](x), torch.randn(4, 5, 8).to(dtype)).dtype == dtype
+    if isinstance(net[1], nn.LayerNorm):
+        assert whole(lambda x: net[1](x), torch.randn(8, 5, 4).to(dtype).transpose(0, 2)).dtype == dtype

@@ -258,6 +258,16 @@ def test_sizes_that_vary(leaf):
     assert tenon.stats()["graphs"] == 1
 
 
+@pytest.mark.parametrize("call", [torch.linalg.svdvals, lambda x: torch.linalg.norm(x, "nuc"), lambda x: torch.mode(x.round(), 1)[0], lambda x: F.adaptive_avg_pool1d(x[None], 3)])
+def test_sizes_that_no_operand_of_the_gradient_has(leaf, call):
+    compiled = tenon.compile(call, dynamic=True)
+    for size in (5, 5, 6, 7):
+        x, twin = leaf(size, 4), leaf(size, 4)
+        (g,), (w,) = torch.autograd.grad(compiled(x).sum(), x), torch.autograd.grad(call(twin).sum(), twin)
+        torch.testing.assert_close(g, w)
+    assert tenon.stats()["eager_fallbacks"] == 0
+
+
 def test_gradients_of_gradients_in_a_whole_step():
     def slope(x):
         (g,) = torch.autograd.grad(torch.logdet(positive(x)), x, create_graph=True)

@@ -1,4 +1,5 @@
 // Softmax and the normalisations of networks, made of reductions and pointwise ops. The smaller floats compute in float32.
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -167,6 +168,18 @@ Values with_affine(ForeignArguments& a, Values operands, const Shape& shape) {
   return operands;
 }
 
+/// A normalisation whose parameters may be float32 beside an input of a smaller float: ATen's kernels for the CPU take these (`is_mixed_type`), compute in
+/// float32 all the same, and give the type of the input.
+Values normalised(ForeignArguments& a, const char* op, const Shape& parameters, ir::Attributes attributes) {
+  const ir::ValueId x = a.value("input");
+  const ir::Type type = a.type(x);
+  Values operands = with_affine(a, {x}, parameters);
+  const bool mixed = type.device.is_host() && is_reduced_float(type.dtype) && operands.size() > 1 && std::all_of(operands.begin() + 1, operands.end(), [&](ir::ValueId v) { return a.type(v).dtype == DType::f32; });
+  if (!mixed) return a.call(op, std::move(operands), std::move(attributes));
+  operands[0] = a.builder().cast(x, DType::f32);
+  return {a.builder().cast(a.builder().one(op, operands, std::move(attributes)), type.dtype)};
+}
+
 Op layer_norm_op() {
   Op op;
   op.name = "layer_norm";
@@ -175,8 +188,7 @@ Op layer_norm_op() {
   op.aliases = statistics_names() + names({"torch.layer_norm", "torch.nn.functional.layer_norm"},
                      "(input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True)", [](ForeignArguments& a) {
                        const auto shape = a.integers("normalized_shape");
-                       return a.call("layer_norm", with_affine(a, {a.value("input")}, shape),
-                                     {{"eps", a.number("eps", 1e-5)}, {"normalized_shape", shape}});
+                       return normalised(a, "layer_norm", shape, {{"eps", a.number("eps", 1e-5)}, {"normalized_shape", shape}});
                      }) + encoder_layer_names();
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 3);
@@ -375,7 +387,7 @@ Op group_norm_op() {
                        const ir::ValueId x = a.value("input");
                        const Dim groups = a.integer("num_groups");
                        require_several_values(a.graph(), a.type(x).shape, groups);
-                       return a.call("group_norm", with_affine(a, {x}, {a.type(x).shape.at(1)}), {{"eps", a.number("eps", 1e-5)}, {"num_groups", groups}});
+                       return normalised(a, "group_norm", {a.type(x).shape.at(1)}, {{"eps", a.number("eps", 1e-5)}, {"num_groups", groups}});
                      });
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 1, 3);

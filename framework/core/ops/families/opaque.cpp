@@ -5,12 +5,13 @@ namespace tenon::ops {
 namespace {
 
 /// Operands: the tensors among the arguments, then the token of the call before where the order matters. Results: the tensors that the
-/// function gives, then its own token. `linear`: they are gradients (own_gradients.h). `handle` finds the arguments in the driver of this process that
-/// recorded the call; a graph with such a node means nothing elsewhere.
+/// function gives, then its own token. `linear`: they are gradients (own_gradients.h). `given`: sizes of results that are known before
+/// the call, and not learned from what it gives. `handle` finds the arguments in the driver of this process that recorded the call; a
+/// graph with such a node means nothing elsewhere.
 Op opaque_op() {
   Op op;
   op.name = "opaque";
-  op.schema = "(Tensor[] operands, *, str target, int handle, bool linear=False) -> Tensor[]";
+  op.schema = "(Tensor[] operands, *, str target, int handle, bool linear=False, int[]? given=None) -> Tensor[]";
   op.traits.opaque = true;
   op.traits.may_raise = true;
   op.infer = [](const OpQuery&) -> Result<infer::Types> {

@@ -309,7 +309,12 @@ std::vector<ir::ValueId> OpaqueCalls::add_call(const std::string& target, std::s
     types.push_back(ir::Type::token());
   }
   ir::Attributes attributes{{"handle", ir::Dim(call->handle())}, {"target", target}};
-  if (linear) attributes.push_back({"linear", true});
+  if (linear) {
+    ir::Shape given;
+    for (const ir::Type& type : types) std::ranges::copy_if(type.shape, std::back_inserter(given), [](const ir::Dim& dim) { return !dim.is_constant(); });
+    attributes.push_back({"linear", true});
+    if (!given.empty()) attributes.push_back({"given", std::move(given)});  // sizes of what is differentiated, which a backward graph may have no operand of
+  }
   const NodeId node = core_.graph.add_node("opaque", std::move(values), std::move(attributes), std::move(types));
   calls_.push_back(std::move(call));
   std::vector<ir::ValueId> results = core_.graph.node(node).results;
