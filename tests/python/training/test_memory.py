@@ -2,6 +2,7 @@
 import copy
 import subprocess
 import sys
+import weakref
 
 import pytest
 
@@ -169,6 +170,21 @@ for _ in range(4):
 assert tenon.stats()["graph_breaks"] == 0
 print(tenon.stats()["host"]["pool"]["idle_bytes"] / net.weight.nbytes)
 """
+
+
+def test_gradients_of_the_first_step_go_with_the_first_step():
+    """Why the second step is captured anew is asked of the guards of the first, which look at its gradients."""
+    net = network()
+
+    def step(x):
+        net.zero_grad()
+        net(x).sum().backward()
+
+    compiled, gradients = tenon.compile(step), []
+    for _ in range(3):
+        compiled(torch.ones(2, 64))
+        gradients.append([weakref.ref(p.grad) for p in net.parameters()])
+    assert [[g() is None for g in of_a_step] for of_a_step in gradients] == [[True, True], [True, True], [False, False]]
 
 
 def test_parameters_and_states_are_written_where_they_lie():

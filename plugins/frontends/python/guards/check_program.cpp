@@ -182,8 +182,10 @@ std::optional<GuardFailure> CheckProgram::explain(const CallArguments& call) {
   body.pinned.drop();  // its registers are overwritten
   body.machine.let_go();
   const std::uint32_t at = body.machine.run(body.code, call, false);
-  if (at == body.code.size()) return std::nullopt;
-  return body.failure(body.code[at]);
+  std::optional<GuardFailure> failure;
+  if (at < body.code.size()) failure = body.failure(body.code[at]);
+  body.machine.let_go();
+  return failure;
 }
 
 std::vector<std::string> CheckProgram::describe() const {
