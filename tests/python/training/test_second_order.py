@@ -149,3 +149,50 @@ def test_gradients_of_what_has_steps_depend_on_what_torchs_do(function, level):
             penalty(x).backward()
         found.append((slopes(x), slopes(x), layer.weight.grad, layer.bias.grad, x.grad))
     torch.testing.assert_close(found[1], found[0])
+
+
+def network():
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
+
+
+def forces(net, x):
+    x = x.clone().requires_grad_()
+    energy = net(x).sum()
+    return energy, -torch.autograd.grad(energy, x, create_graph=True)[0]
+
+
+def residual(net, x):
+    x, y = x.detach().requires_grad_(), x.detach().clone().requires_grad_()
+    u = net(x * y)
+    by_x, by_y = (torch.autograd.grad(u, v, torch.ones_like(u), create_graph=True)[0] for v in (x, y))
+    return by_y + u * by_x - torch.autograd.grad(by_x, x, torch.ones_like(by_x), create_graph=True)[0]
+
+
+def with_its_gradient(net, x):
+    x = x.clone().requires_grad_()
+    energy = net(x).sum()
+    energy.backward(retain_graph=True)
+    return energy, x.grad
+
+
+def with_a_view(net, x):
+    x = x.clone().requires_grad_()
+    return net(x).sum(), x.view(-1)
+
+
+@pytest.mark.parametrize("fn, whole", [(forces, True), (residual, True), (with_its_gradient, False), (with_a_view, False)])
+def test_results_by_leaves_that_the_call_makes(fn, whole):
+    """Nobody sees what flows to such a leaf, unless it has a `.grad`, or a view of it leaves."""
+
+    def trained(run, net):
+        seen = []
+        for seed in range(3):
+            net.zero_grad()
+            results = run(net, torch.randn(4, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(seed)))
+            results = results if isinstance(results, tuple) else (results,)
+            sum((r**2).sum() for r in results if r.requires_grad).backward()
+            seen += [r.detach().clone() for r in results] + [p.grad for p in net.parameters()]
+        return seen
+
+    torch.testing.assert_close(trained(tenon.compile(fn, fullgraph=whole), network()), trained(fn, network()))

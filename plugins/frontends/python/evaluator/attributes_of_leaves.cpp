@@ -76,7 +76,7 @@ std::optional<Ref> Attributes::of_autograd(PyObject* stand_in, PyObject* name) {
 /// What torch refuses is left to it: another shape, dtype or device than the tensor's.
 void Attributes::store_gradient(PyObject* owner, PyObject* value) {
   if (!recorder_.keeps_gradient(owner)) throw GraphBreak("a gradient is given to a tensor that is no leaf");
-  if (value != Py_None && !(core_.is_stand_in(value) && recorder_.may_be_gradient(owner, value))) throw GraphBreak("what is no gradient of a tensor is made one");
+  if (value != Py_None && !(core_.is_stand_in(value) && recorder_.take_gradient(owner, value))) throw GraphBreak("what is no gradient of a tensor is made one");
   heap_.store_gradient(owner, value);
 }
 

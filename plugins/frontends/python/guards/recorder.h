@@ -259,8 +259,8 @@ class Recorder {
   virtual std::vector<AskedInput> asked_inputs() const { return {}; }
   /// Whether a run may end in what was recorded so far, and the call be repeated as plain Python.
   virtual bool may_end_early() { return true; }
-  /// Whether the library would take one stand-in as the gradient of the other: of its shape and kind.
-  virtual bool may_be_gradient(PyObject*, PyObject*) { return false; }
+  /// Takes one stand-in as the gradient of the other, unless the library would not: of another shape or kind.
+  virtual bool take_gradient(PyObject*, PyObject*) { return false; }
 
   /// The number of the output that carries this stand-in's value; the same number when asked again.
   virtual std::uint32_t output(PyObject* stand_in) = 0;

@@ -346,12 +346,14 @@ bool RecordedGradients::keeps_gradient(PyObject* tensor) const {
   return index && stand_ins_[*index].kind == TensorKind::torch && (stand_ins_[*index].input || stand_ins_[*index].leaf || history_.retains_gradient(*index));
 }
 
-bool RecordedGradients::may_be_gradient(PyObject* tensor, PyObject* value) const {
+bool RecordedGradients::take_gradient(PyObject* tensor, PyObject* value) {
   const auto of = stand_ins_.find(tensor), gradient = stand_ins_.find(value);
   if (!of || !gradient || *of == *gradient) return false;
   const StandIn &a = stand_ins_[*of], &b = stand_ins_[*gradient];
-  return a.kind == TensorKind::torch && b.kind == TensorKind::torch && a.dtype == b.dtype && a.device == b.device &&
-         graph_.type(a.value).shape == graph_.type(b.value).shape && !core_.is_late(b.value);
+  const bool fits = a.kind == TensorKind::torch && b.kind == TensorKind::torch && a.dtype == b.dtype && a.device == b.device &&
+                    graph_.type(a.value).shape == graph_.type(b.value).shape && !core_.is_late(b.value);
+  if (fits) history_.note_gradient(*of);
+  return fits;
 }
 
 bool RecordedGradients::is_spent(ir::ValueId value) const {

@@ -29,7 +29,7 @@ class RecordedGradients {
   void apply_function(PyObject* context, std::span<PyObject* const> inputs, std::span<PyObject* const> outputs, std::span<PyObject* const> saved, bool views);
   /// Whether the program has put no hooks on the leaves so far. Guarded.
   bool guard_leaves_without_hooks(GuardSet& guards);
-  bool may_be_gradient(PyObject* tensor, PyObject* value) const;
+  bool take_gradient(PyObject* tensor, PyObject* value);
   /// The inputs of the graph of which torch would keep nothing for the gradients of what was recorded.
   std::vector<std::uint32_t> loose_inputs() const { return core_.walked ? std::vector<std::uint32_t>() : history_.loose_inputs(); }
   /// By input of the graph that requires grad: when torch's engine comes to it, as `CapturedGraph::turns` says.
@@ -45,7 +45,7 @@ class RecordedGradients {
   bool is_forgotten(Index index) const { return history_.is_forgotten(index); }
   /// Whether the gradients of a value, which are still to come, are by what the graph itself has made leaves of.
   void require_not_kept_by_function(Index leaving) const { history_.require_not_kept_by_function(leaving); }
-  bool needs_roots(ir::ValueId value) const { return history_.is_on_roots(value) && !is_spent(value); }
+  bool needs_roots(ir::ValueId value) const { return history_.is_on_seen_roots(value) && !is_spent(value); }
   /// Throws Unbuildable where something was written that torch keeps for the gradients of a value, which may be asked for later. After a walk only what
   /// the walks go through is looked at: a program may well leave the rest to nobody.
   void require_kept_unwritten(ir::ValueId value) const;

@@ -27,7 +27,7 @@ void RecordedOutputs::require_buildable(PyObject* stand_in) {
   gradients_.require_not_kept_by_function(index);
   if (gradients_.is_forgotten(index)) throw Unbuildable(stand_in, "what a transform of torch.func differentiates by leaves the graph");
   if (gradients_.retains_gradient(index)) throw Unbuildable(stand_in, "a tensor that retains its gradient leaves the graph");
-  if (s.leaf) throw Unbuildable(stand_in, "a tensor that the call made require a gradient leaves the graph");
+  if (s.leaf || (s.viewed && s.requires_grad && stand_ins_[stand_ins_.root(index)].leaf)) throw Unbuildable(stand_in, "a tensor that the call made require a gradient leaves the graph");
   if (s.requires_grad && !s.input)
     if (const auto function = gradients_.unwalked_function(present_.of(index))) {
       functions_leave_ = true;

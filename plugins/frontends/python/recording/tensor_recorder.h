@@ -137,7 +137,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   std::vector<AskedInput> asked_inputs() const override;
   bool keeps_gradient(PyObject* tensor) override { return gradients_.keeps_gradient(tensor); }
   bool may_end_early() override { return !assumptions_.empty() || core_.any_may_raise(); }
-  bool may_be_gradient(PyObject* tensor, PyObject* value) override { return gradients_.may_be_gradient(tensor, value); }
+  bool take_gradient(PyObject* tensor, PyObject* value) override { return gradients_.take_gradient(tensor, value); }
   std::uint32_t output(PyObject* stand_in) override { return outputs_.number(stand_in); }
 
   // control

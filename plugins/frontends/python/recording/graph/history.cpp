@@ -122,9 +122,10 @@ void History::ask_storages_anew() {
   for (Index index = 0; index < core_.stand_ins.size(); ++index) core_.stand_ins.storage_of(index).requires_grad |= core_.stand_ins[index].requires_grad;
 }
 
-bool History::is_on_roots(ir::ValueId value) const {
+bool History::is_on_seen_roots(ir::ValueId value) const {
   std::vector<ir::ValueId> all;
-  for (const auto& [leaf, roots] : roots_) all.insert(all.end(), roots.roots.begin(), roots.roots.end());
+  for (const auto& [leaf, roots] : roots_)
+    if (core_.stand_ins[leaf].input || with_gradient_.contains(leaf)) all.insert(all.end(), roots.roots.begin(), roots.roots.end());
   for (const AppliedFunction& function : functions_) all.insert(all.end(), function.roots.begin(), function.roots.end());
   return std::ranges::find(all, value) != all.end() || !rewrite::nodes_between(core_.graph, {{value}}, all).empty();
 }

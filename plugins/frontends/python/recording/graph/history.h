@@ -45,8 +45,11 @@ class History {
   bool is_view(Index index) const;
   /// What tracked calls read as the elements of a leaf: an input, and what stands for values that the graph has computed. Its gradient is that of all.
   std::vector<ir::ValueId> values_of_leaf(Index leaf) const;
-  /// Whether a value depends on a value that the graph has computed for a leaf, or as the result of a function of the program's.
-  bool is_on_roots(ir::ValueId value) const;
+  /// A leaf has a `.grad` from now on, which the program may keep: what flows to the leaf later is added to it.
+  void note_gradient(Index leaf) { with_gradient_.insert(leaf); }
+  /// Whether a value depends on a value that the graph has computed for an input, or as the result of a function of the program's: the program sees what
+  /// gradients do there. What flows to a leaf that the call has made nobody sees, as long as it has no `.grad`, and neither leaves the graph nor a view of it.
+  bool is_on_seen_roots(ir::ValueId value) const;
 
   /// A torch.autograd.Function that was applied: the program says how gradients flow through it.
   struct AppliedFunction {
@@ -188,6 +191,7 @@ class History {
     std::vector<Index> others;  // that required grad because of these leaves, by the first leaf
   };
   std::unordered_map<Index, Forgotten> forgotten_;
+  std::unordered_set<Index> with_gradient_;
   std::unordered_set<Index> never_seen_;  // such leaves, and others like them: the program is not to see these
   std::unordered_set<std::uint32_t> to_come_;              // tracked nodes through which gradients may still flow
   std::unordered_set<Index> kept_;                         // memory, by owner, of which torch may keep something
