@@ -294,3 +294,17 @@ def test_a_question_that_large_tensors_leave_open_is_asked_again_of_small_ones(m
         return _kept_by_torch.refuses(torch.Tensor.masked_select, (x, mask), {}, leaves, [x], [])
 
     assert [answer(1100), answer(4), answer(1100)] == [None, True, True]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_parameter_whose_data_is_replaced_before_its_gradients_are_computed(kept):
+    """Where it is given the same again, as by what gathers parameters for a while, gradients are computed; else they are refused."""
+    p, x = torch.nn.Parameter(torch.tensor([1.0, 2.0])), torch.tensor([3.0, 5.0])
+    y = tenon.compile(lambda x: p * x * p)(x)
+    p.data = p.detach().clone() if kept else torch.zeros(2)
+    if kept:
+        y.sum().backward()
+        torch.testing.assert_close(p.grad, torch.tensor([6.0, 20.0]))
+    else:
+        with pytest.raises(RuntimeError, match=r"the data of a leaf variable, f32\[2\].*was replaced"):
+            y.sum().backward()

@@ -3,10 +3,36 @@
 namespace tenon::python {
 
 KeptMemory memory_of(void* tensor, DType dtype) {
-  KeptMemory kept{TorchRef::borrow(layout::storage(tensor)), TorchRef::borrow(layout::field<void*>(tensor, 40)),
-                  layout::storage_offset(tensor) * static_cast<std::int64_t>(size_of(dtype)), 0};
+  KeptMemory kept;
+  kept.storage = TorchRef::borrow(layout::storage(tensor));
+  kept.counts = TorchRef::borrow(layout::field<void*>(tensor, 40));
+  kept.offset = layout::storage_offset(tensor) * static_cast<std::int64_t>(size_of(dtype));
   kept.version = kept.version_now();
   return kept;
+}
+
+KeptMemory memory_of_input(void* tensor, DType dtype) {
+  void* meta = layout::autograd_meta(tensor);
+  const bool is_leaf = meta && layout::field<void*>(meta, 48) == nullptr && layout::requires_grad(tensor);
+  if (!is_leaf) return memory_of(tensor, dtype);
+  KeptMemory kept;
+  kept.storage = TorchRef::borrow(layout::storage(tensor));
+  kept.counts = TorchRef::borrow(tensor);
+  kept.is_leaf = true;
+  kept.offset = layout::storage_offset(tensor) * static_cast<std::int64_t>(size_of(dtype));
+  kept.version = kept.version_now();
+  return kept;
+}
+
+std::uint32_t KeptMemory::version_now() const {
+  void* counter = is_leaf ? layout::field<void*>(counts.get(), 40) : counts.get();
+  return counter ? layout::field<std::atomic<std::uint32_t>>(counter, 16).load() : 0;
+}
+
+void* KeptMemory::replacement(DType dtype) const {
+  if (!is_leaf) return nullptr;
+  void* now = layout::data(counts.get(), size_of(dtype));
+  return layout::storage(counts.get()) == storage.get() && now == data() ? nullptr : now;
 }
 
 const char* tensor_type_name(DType dtype) {

@@ -97,7 +97,21 @@ class SegmentBody final : public NodeBody {
 
   void* kept_data(std::size_t k) {
     const std::vector<std::uint32_t>& inputs = backward->node(node).part.kept_inputs;
-    return k < inputs.size() && is_scalar(inputs[k]) ? scalars[k].bytes : kept[k].data();
+    if (k < inputs.size() && is_scalar(inputs[k])) return scalars[k].bytes;
+    if (k < inputs.size())
+      if (void* now = kept[k].replacement(segment().inputs[inputs[k]].dtype)) return require_same(kept[k], now, segment().inputs[inputs[k]]);
+    return kept[k].data();
+  }
+
+  /// Memory that a leaf was given since the call as other `.data`: where parameters are gathered for a while, it holds what the graph has read. Throws
+  /// where it does not, or is of another layout: torch reads it in some of its nodes, and a graph may compute more of it again.
+  static void* require_same(const KeptMemory& before, void* now, const TensorSpec& spec) {
+    void* leaf = before.counts.get();
+    const std::size_t rank = layout::rank(leaf);
+    const bool fits = !spec.varies() && rank == spec.shape.size() && layout::dtype_device(leaf) == spec.dtype_device && std::ranges::equal(spec.shape, std::span(layout::sizes(leaf), rank)) &&
+                      std::ranges::equal(spec.strides, std::span(layout::strides(leaf), rank)) && is_row_major(spec.shape, spec.strides);
+    if (fits && (!before.data() || (spec.device.is_host() && std::memcmp(before.data(), now, byte_count(spec.dtype, spec.shape)) == 0))) return now;
+    throw std::runtime_error(fmt::format("the data of a leaf variable, {}, was replaced by other data before its gradients were computed, which a compiled graph cannot follow", spec.describe()));
   }
 
   /// torch's words about a tensor that was written.
@@ -270,7 +284,7 @@ struct CallSources {
   PyObject* const* const inputs = run.inputs;
   PyObject* const* const tensors = run.tensors;
 
-  KeptMemory input(std::uint32_t i) const { return memory_of(layout::impl(inputs[i]), backward->segment().inputs[i].dtype); }
+  KeptMemory input(std::uint32_t i) const { return memory_of_input(layout::impl(inputs[i]), backward->segment().inputs[i].dtype); }
   ScalarMemory scalar(std::uint32_t i) const {
     ScalarMemory memory;
     const void* data = data_of(backward->segment().inputs[i], inputs[i], memory.bytes);
