@@ -283,6 +283,53 @@ Values difference(ForeignArguments& a) {
   return {x};
 }
 
+/// The sum over the later results, each times its gradient, over the element. In a row with a 0 that quotient holds before the first, where the results behind
+/// add nothing; the first one gets the sum of the products without it, and what follows gets 0. (ATen: cumprod_backward.)
+Values decompose_cumprod_gradient(NodeBuilder& b, const OpQuery& q) {
+  const ir::ValueId x = q.operands()[0], given = q.operands()[1];
+  const DType t = q.type(0).dtype;
+  const std::vector<Dim> dims{Dim(static_cast<std::int64_t>(dim_of(q)))};
+  const auto scanned = [&](std::string_view op, ir::ValueId v, DType as) { return b.one(op, {v}, {{"dim", dims[0]}, {"dtype", as}}); };
+  const auto flipped = [&](ir::ValueId v) { return b.one("flip", {v}, {{"dims", dims}}); };
+  const ir::ValueId is_zero = b.one("eq", {x, b.literal(0.0)});
+  const ir::ValueId zeros = scanned("cumsum", is_zero, DType::i32), none = b.one("eq", {zeros, b.literal(Dim(0))});
+  const ir::ValueId first = b.one("logical_and", {is_zero, b.one("eq", {zeros, b.literal(Dim(1))})});
+  const ir::ValueId before = b.one("div", {flipped(scanned("cumsum", flipped(b.one("mul", {given, scanned("cumprod", x, t)})), t)), x});
+  const ir::ValueId without = scanned("cumprod", b.one("where", {first, b.literal(1.0), x}), t);
+  const ir::ValueId behind = b.one("where", {none, b.literal(0.0), b.one("mul", {given, without})});
+  const ir::ValueId of_first = b.one("sum", {behind}, {{"dim", dims}, {"dtype", t}, {"keepdim", true}});
+  return {b.one("where", {none, before, b.one("where", {first, of_first, b.literal(0.0)})})};
+}
+
+/// The gradient of the elements of a cumprod by that of its results.
+Op cumprod_gradient_op() {
+  Op op;
+  op.name = "cumprod_gradient";
+  op.schema = "(Tensor self, Tensor gradient, *, int dim) -> Tensor";
+  op.infer = [](const OpQuery& q) -> Result<infer::Types> {
+    infer::require_operands(q, 2, 2);
+    dim_of(q);
+    for (std::size_t k = 0; k < 2; ++k) {
+      TENON_USER_CHECK(!q.literal(k) && is_float(q.type(k).dtype) && q.type(k).dtype == q.type(0).dtype, "takes float tensors of one dtype");
+      TENON_USER_CHECK(q.type(k).rank() > 0 && q.type(k).rank() == q.type(0).rank(), "takes tensors of the same dimensions, at least one");
+      for (std::size_t d = 0; d < q.type(0).rank(); ++d) infer::require_equal(q.graph(), q.type(k).shape[d], q.type(0).shape[d], "sizes of the operands");
+    }
+    return infer::one(q, q.type(0).dtype, q.type(0).shape);
+  };
+  op.decompose = decompose_cumprod_gradient;
+  op.grad = written(gradients::cumprod_gradient);
+  op.samples = [] {
+    std::vector<Sample> all;
+    for (DType t : {DType::f32, DType::f64, DType::f16})
+      for (std::int64_t dim : {0, -1}) {
+        const SampleOperand operand{.dtype = t, .shape = {7, 5}, .fill = Fill::unit};
+        all.push_back({.name = fmt::format("{}_{}", name_of(t), dim), .operands = {operand, operand}, .attributes = {{"dim", Dim(dim)}}, .tolerance = 16});
+      }
+    return all;
+  };
+  return op;
+}
+
 }  // namespace
 
 Family scan_ops() {
@@ -290,7 +337,7 @@ Family scan_ops() {
                 scan("cumprod", scan_lanes<double, Product>, scan_lanes<std::int64_t, Product>),
                 scan("logcumsumexp", scan_lanes<double, LogSum>, nullptr)};
   for (const bool product : {false, true}) ops[product ? 1 : 0].in_loops = [product](NodeBuilder& b, const OpQuery& q) { return scan_in_loops(b, q, product); };
-  ops.push_back(scan_blocks_op()), ops.push_back(scan_carried_op());
+  ops.push_back(scan_blocks_op()), ops.push_back(scan_carried_op()), ops.push_back(cumprod_gradient_op());
   ops[0].grad = written(gradients::cumsum);
   ops[1].grad = written(gradients::cumprod);
   ops[2].grad = written(gradients::logcumsumexp);

@@ -59,6 +59,7 @@ GradBuilder::Values binary_cross_entropy(GradBuilder& g);
 // scans_and_orders.cpp
 GradBuilder::Values cumsum(GradBuilder& g);
 GradBuilder::Values cumprod(GradBuilder& g);
+GradBuilder::Values cumprod_gradient(GradBuilder& g);
 GradBuilder::Values logcumsumexp(GradBuilder& g);
 GradBuilder::Values median(GradBuilder& g);
 GradBuilder::Values from_places(GradBuilder& g);  // sort, topk, kthvalue, median, cummax: the second result says where the first is from

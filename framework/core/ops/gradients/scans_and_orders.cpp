@@ -28,21 +28,35 @@ GradBuilder::Values cumsum(GradBuilder& g) {
   return {g.nodes().cast(scanned_back(g, "cumsum", g.gradient(), dim_of(g.query())), g.type(g.operand()).dtype)};
 }
 
-/// The sum over the later results of the product of all but one: a table of n × n, for a quotient would not do where an element is 0.
 GradBuilder::Values cumprod(GradBuilder& g) {
   if (g.type(g.operand()).rank() == 0) return {g.gradient()};
+  const ValueId x = g.nodes().cast(g.operand(), g.type(g.result()).dtype);
+  const ValueId made = g.one("cumprod_gradient", {x, g.gradient()}, {{"dim", Dim(static_cast<std::int64_t>(dim_of(g.query())))}});
+  return {g.nodes().cast(made, g.type(g.operand()).dtype)};
+}
+
+/// That gradient is, for each element, the sum over the later results of the product of all others, times the gradient of the result: here by a table of
+/// n × n, since quotients have other slopes where an element is 0.
+GradBuilder::Values cumprod_gradient(GradBuilder& g) {
+  const ValueId elements = g.operand(0), of_results = g.operand(1);
   const std::size_t dim = dim_of(g.query());
-  const DType t = g.type(g.result()).dtype;
-  const Shape shape = g.type(g.operand()).shape;
-  Shape row = shape, table = shape;  // a dimension before `dim` says which element is left out
+  const DType t = g.type(elements).dtype;
+  const Shape shape = g.type(elements).shape;
+  Shape row = shape, column = shape, table = shape;  // a dimension before `dim` says which element is left out
   row.insert(row.begin() + static_cast<std::ptrdiff_t>(dim), Dim(1));
+  column.insert(column.begin() + static_cast<std::ptrdiff_t>(dim) + 1, Dim(1));
   table.insert(table.begin() + static_cast<std::ptrdiff_t>(dim), shape[dim]);
+  const Dim along(static_cast<std::int64_t>(dim + 1)), across(static_cast<std::int64_t>(dim));
   const ValueId left_out = g.positions(table, dim), place = g.positions(table, dim + 1);
-  const ValueId x = g.reshape(g.nodes().cast(g.operand(), t), row);
-  const ValueId others = g.one("where", {g.one("eq", {left_out, place}), g.number(1), x});
-  const ValueId products = g.one("cumprod", {others}, {{"dim", Dim(static_cast<std::int64_t>(dim + 1))}, {"dtype", t}});
-  const ValueId handed = g.one("where", {g.one("ge", {place, left_out}), g.one("mul", {products, g.reshape(g.gradient(), row)}), g.number(0)});
-  return {g.nodes().cast(g.reshape(g.sum(handed, {Dim(static_cast<std::int64_t>(dim + 1))}), shape), g.type(g.operand()).dtype)};
+  const ValueId is_left_out = g.one("eq", {left_out, place}), is_later = g.one("ge", {place, left_out});
+  const ValueId others = g.one("where", {is_left_out, g.number(1), g.reshape(elements, row)});
+  const ValueId products = g.one("cumprod", {others}, {{"dim", along}, {"dtype", t}});
+  const ValueId given = g.reshape(g.gradient(), column);
+  const ValueId to_gradients = g.one("where", {is_later, g.one("mul", {products, given}), g.number(0)});
+  const ValueId to_products = g.one("where", {is_later, g.one("mul", {g.reshape(of_results, row), given}), g.number(0)});
+  const ValueId to_others = g.one("cumprod_gradient", {others, to_products}, {{"dim", along}});
+  const ValueId to_elements = g.one("where", {is_left_out, g.number(0), to_others});
+  return {g.reshape(g.sum(to_elements, {across}), shape), g.reshape(g.sum(to_gradients, {across}), shape)};
 }
 
 /// exp(x_i) * sum over j >= i of g_j exp(-y_j), positive and negative parts apart and in logarithms, so that nothing overflows.
