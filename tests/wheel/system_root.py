@@ -1,8 +1,10 @@
-"""Installs a wheel by pip in a bare Debian 12, where no compiler and no network is, and runs the smoke test and the demo's programs there.
+"""Installs a wheel by pip in a bare system, where no compiler and no network is, and runs the smoke test and the demo's programs there.
 
-Usage: debian_root.py FOLDER WHEEL, with the interpreter that the wheel is for: Debian's own where the versions agree, else this one, copied in. FOLDER keeps
-the system, which debootstrap makes once, and the packages that the programs need. Exits 77 where this system does not let one make it.
+Usage: system_root.py FOLDER WHEEL SYSTEM, with the interpreter that the wheel is for: the system's own where the versions agree, else this one, copied in.
+SYSTEM is debian12 or ubuntu24.04. FOLDER keeps the systems, which debootstrap makes once, and the packages that the programs need. Exits 77 where this system
+does not let one make it: without root or debootstrap, or where what it is made of cannot be fetched.
 """
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -13,7 +15,20 @@ import bare_root
 
 TREE = pathlib.Path(__file__).resolve().parents[2]
 VERSION = "%d.%d" % sys.version_info[:2]
-OF_DEBIAN_12 = "3.11"
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    suite: str
+    version: str  # of its own Python
+    options: tuple[str, ...] = ()
+    script: tuple[str, ...] = ()  # of debootstrap's, and with it the mirror, where it has none of the suite's name
+
+
+SYSTEMS = {
+    "debian12": System("bookworm", "3.11"),
+    "ubuntu24.04": System("noble", "3.12", ("--components=main,universe",), ("", "/usr/share/debootstrap/scripts/gutsy")),
+}
 TORCH = "torch==2.13.0+cpu"  # that of scripts/requirements.txt, where an index has it without CUDA
 NEEDED = ("numpy", "scikit-image")
 
@@ -31,13 +46,15 @@ for program in smoke programs; do /trial/bin/python /tree/tests/wheel/$program.p
 """
 
 
-def system(folder):
-    """The root of a bare Debian 12 with its own Python."""
-    root = folder / "debian12"
-    if not (root / "usr/bin/python3").exists():
+def root_of(name, folder):
+    """The root of a bare system with its own Python; None where it cannot be made."""
+    root, made, system = folder / name, folder / f"{name}.made", SYSTEMS[name]
+    if not made.exists():
         shutil.rmtree(root, ignore_errors=True)
-        make = ["debootstrap", "--variant=minbase", "--include=python3,python3-venv", "bookworm", root]
-        subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
+        make = ["debootstrap", "--variant=minbase", "--include=python3,python3-venv", *system.options, system.suite, root, *system.script]
+        if subprocess.run(make, stdout=subprocess.DEVNULL).returncode != 0:
+            return None
+        made.touch()
     return root
 
 
@@ -61,12 +78,13 @@ def packages(folder, wheel):
 
 
 def main():
-    folder, wheel = (pathlib.Path(word).resolve() for word in sys.argv[1:])
-    if not can_make_roots():
+    folder, wheel = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+    folder.mkdir(parents=True, exist_ok=True)
+    root = root_of(sys.argv[3], folder) if can_make_roots() else None
+    if root is None:
         return bare_root.CANNOT
-    root = system(folder)
     found, names = packages(folder, wheel)
-    python = "/usr/bin/python3" if VERSION == OF_DEBIAN_12 else str(bare_root.make(root))
+    python = "/usr/bin/python3" if VERSION == SYSTEMS[sys.argv[3]].version else str(bare_root.make(root))
     for source, target in ((found, "packages"), (TREE / "demo", "tree/demo"), (TREE / "tests/wheel", "tree/tests/wheel")):
         shutil.rmtree(root / target, ignore_errors=True)
         shutil.copytree(source, root / target)
