@@ -1,8 +1,8 @@
 """Installs a wheel by pip in a bare system, where no compiler and no network is, and runs the smoke test and the demo's programs there.
 
 Usage: system_root.py FOLDER WHEEL SYSTEM, with the interpreter that the wheel is for: the system's own where the versions agree, else this one, copied in.
-SYSTEM is debian12 or ubuntu24.04. FOLDER keeps the systems, which debootstrap makes once, and the packages that the programs need. Exits 77 where this system
-does not let one make it: without root or debootstrap, or where what it is made of cannot be fetched.
+SYSTEM is debian12 or ubuntu24.04, whose packages are those of the mirror that UBUNTU_MIRROR names. FOLDER keeps the systems, which debootstrap makes once,
+and the packages that the programs need. Exits 77 where this system does not let one make it: without root, debootstrap or a mirror.
 """
 import dataclasses
 import os
@@ -13,6 +13,7 @@ import sys
 
 import bare_root
 
+UBUNTU = os.environ.get("UBUNTU_MIRROR")
 TREE = pathlib.Path(__file__).resolve().parents[2]
 VERSION = "%d.%d" % sys.version_info[:2]
 
@@ -22,12 +23,12 @@ class System:
     suite: str
     version: str  # of its own Python
     options: tuple[str, ...] = ()
-    script: tuple[str, ...] = ()  # of debootstrap's, and with it the mirror, where it has none of the suite's name
+    source: tuple[str, ...] | None = ()  # the mirror and the script of debootstrap's, where they are not those of its own system; None without a mirror
 
 
 SYSTEMS = {
     "debian12": System("bookworm", "3.11"),
-    "ubuntu24.04": System("noble", "3.12", ("--components=main,universe",), ("", "/usr/share/debootstrap/scripts/gutsy")),
+    "ubuntu24.04": System("noble", "3.12", ("--components=main,universe",), (UBUNTU, "/usr/share/debootstrap/scripts/gutsy") if UBUNTU else None),
 }
 TORCH = "torch==2.13.0+cpu"  # that of scripts/requirements.txt, where an index has it without CUDA
 NEEDED = ("numpy", "scikit-image")
@@ -47,13 +48,14 @@ for program in smoke programs; do /trial/bin/python /tree/tests/wheel/$program.p
 
 
 def root_of(name, folder):
-    """The root of a bare system with its own Python; None where it cannot be made."""
+    """The root of a bare system with its own Python; None without a mirror to make it from."""
     root, made, system = folder / name, folder / f"{name}.made", SYSTEMS[name]
     if not made.exists():
-        shutil.rmtree(root, ignore_errors=True)
-        make = ["debootstrap", "--variant=minbase", "--include=python3,python3-venv", *system.options, system.suite, root, *system.script]
-        if subprocess.run(make, stdout=subprocess.DEVNULL).returncode != 0:
+        if system.source is None:
             return None
+        shutil.rmtree(root, ignore_errors=True)
+        make = ["debootstrap", "--variant=minbase", "--include=python3,python3-venv", *system.options, system.suite, root, *system.source]
+        subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
         made.touch()
     return root
 

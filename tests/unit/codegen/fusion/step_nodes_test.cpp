@@ -62,7 +62,7 @@ TEST_CASE("a product is called by what follows it, too", "[names]") {
     %s: f32[64, 48] = add(%p, %b)
     %r: f32[64, 48] = relu(%s)
     return %r
-  })") == Names{"fused_matmul_add_relu"});
+  })") == Names{"fused_mm_add_relu"});
 }
 
 TEST_CASE("names of many ops are cut, and say how many more there are", "[names]") {
