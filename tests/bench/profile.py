@@ -71,7 +71,7 @@ def kernel_times(work: Workload, runs: int = 7) -> list[dict]:
             start = line.find('{"bytes"')
             if start >= 0:
                 step = json.loads(line[start:])
-                samples[step["step"], step["what"], step["bytes"]].append(step)
+                samples[step["step"], step["name"], step["bytes"]].append(step)
     rows = [{**found[0], "us": statistics.median(s["us"] for s in found)} for found in samples.values()]
     return sorted(rows, key=lambda row: -row["us"])
 

@@ -16,7 +16,7 @@ for part in "$@"; do
   echo "== $part"
   case $part in
     values|bench|launches|products) python3 "$here/$part.py" "$pack/lib/libtenon.so" ;;
-    programs|training|torch_terms|draws|costs) TENON_CONFIG="$pack/tenon.toml" timeout 500 python3 "$here/$part.py" ;;
+    programs|seen|training|torch_terms|draws|costs) TENON_CONFIG="$pack/tenon.toml" timeout 500 python3 "$here/$part.py" ;;
     cold) cache=$(mktemp -d); for process in 1 2; do TENON_CACHE=on TENON_CACHE_DIR="$cache" TENON_CONFIG="$pack/tenon.toml" python3 "$here/cold.py" || break; done ;;
     opinfo) TENON_CONFIG="$pack/tenon.toml" TENON_TEST_DEVICE=cuda:0 python3 "$here/opinfo.py" "${OPINFO_SECONDS:-400}" 6 ${OPINFO_ENTRIES:-} ;;
     opinfo_by_torch) TENON_CONFIG="$pack/tenon.toml" TENON_TEST_DEVICE=cuda:0 TENON_TEST_BACKEND=llvm python3 "$here/opinfo.py" "${OPINFO_SECONDS:-400}" 6 ${OPINFO_ENTRIES:-} ;;

@@ -4,6 +4,7 @@ import operator
 import pathlib
 import re
 
+import numpy as np
 import pytest
 
 import tenon
@@ -153,7 +154,7 @@ def profiler():
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as seen:
         compiled(X)
     names = [event.key for event in seen.key_averages()]
-    assert "tenon: call double" in names and "tenon: add" in names
+    assert "tenon: call double" in names and "tenon: fused_mul_add" in names
 
 
 def allow_in_graph(caplog):
@@ -284,12 +285,78 @@ def accumulated_recompile_limit():
     assert tenon.stats()["recompiles"] == 3
 
 
+def guard_filter(caplog):
+    compiled = tenon.compile(double, options={"guard_filter_fn": torch.compiler.skip_guard_on_all_nn_modules_unsafe})
+    assert torch.equal(compiled(X), double(X)) and "is not followed" in caplog.text
+
+
+def other_arguments():
+    for argument in ("name", "shapes_spec", "isolate_recompiles", "recompile_limit"):
+        with pytest.raises(TypeError, match=argument):
+            tenon.compile(double, **{argument: 1})
+
+
+def set_default_backend():
+    torch.compiler.set_default_backend("tenon")
+    try:
+        assert torch.equal(torch.compile(double)(X), double(X))
+        tenon.reset()
+        torch.compiler.set_default_backend("eager")
+        assert torch.equal(tenon.compile(double)(X), double(X))
+    finally:
+        torch.compiler.set_default_backend(None)
+    assert tenon.stats()["graphs"] == 1 and tenon.stats()["backends"]["llvm"]["nodes"] > 0
+
+
+def is_exporting():
+    assert torch.equal(tenon.compile(lambda x: x - 1 if torch.compiler.is_exporting() else x + 1)(X), X + 1)
+
+
+def cache_artifacts(tmp_path):
+    assert torch.equal(tenon.compile(double)(X), double(X))
+    assert torch.compiler.save_cache_artifacts() is None
+
+
+def wrap_numpy():
+    compiled = tenon.compile(torch.compiler.wrap_numpy(lambda a: np.sin(a) * 2))
+    torch.testing.assert_close(compiled(X), torch.sin(X) * 2)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        compiled(X.clone().requires_grad_())
+
+
+def guard_collectives():
+    before = torch.compiler.set_enable_guard_collectives(True)
+    try:
+        assert torch.equal(tenon.compile(double)(X), double(X))
+    finally:
+        torch.compiler.set_enable_guard_collectives(before)
+
+
+def error_on_graph_break():
+    @dynamo.error_on_graph_break(True)
+    def breaking(x):
+        tenon.graph_break()
+        return x + 1
+
+    assert torch.equal(tenon.compile(breaking)(X), X + 1)
+    with pytest.raises(tenon.GraphBreakError):
+        tenon.compile(breaking, fullgraph=True)(X)
+
+
+def nonstrict_trace(caplog):
+    traced = dynamo.nonstrict_trace(lambda x: x.sin() + 1)
+    compiled = tenon.compile(lambda x: traced(x) * 2)
+    torch.testing.assert_close(compiled(X), (X.sin() + 1) * 2)
+    assert tenon.stats()["graph_breaks"] == 0
+
+
 def suppress_errors():
     def failing(gm, example_inputs):
         raise ValueError("no such luck")
 
     with dynamo.config.patch(suppress_errors=True):
         assert torch.equal(tenon.compile(double, backend=failing)(X), double(X))
+        assert torch.equal(tenon.compile(double, backend=lambda gm, example_inputs: None)(X), double(X))
     with pytest.raises(tenon.CompileError):
         tenon.compile(double, backend=failing)(X)
 
@@ -347,6 +414,8 @@ LINES = {
     "nested_compile_region": nested_compile_region, "assume_constant_result": assume_constant_result, "cudagraph_mark_step_begin": cudagraph_mark_step_begin,
     "list_backends": list_backends, "graph_break": graph_break, "mark_dynamic": mark_dynamic, "mark_static": mark_static, "reset": reset,
     "config.recompile_limit": recompile_limit, "config.accumulated_recompile_limit": accumulated_recompile_limit, "config.suppress_errors": suppress_errors,
+    'options={"guard_filter_fn": f}': guard_filter, "name=": other_arguments, "set_default_backend": set_default_backend, "is_exporting": is_exporting, "save_cache_artifacts": cache_artifacts,
+    "wrap_numpy": wrap_numpy, "set_enable_guard_collectives": guard_collectives, "error_on_graph_break": error_on_graph_break, "nonstrict_trace": nonstrict_trace,
     "config.capture_scalar_outputs": capture_scalar_outputs, "config.capture_dynamic_output_shape_ops": capture_dynamic_output_shape_ops,
     "config.assume_static_by_default": assume_static_by_default, "config.automatic_dynamic_shapes": automatic_dynamic_shapes,
     "config.error_on_recompile": error_on_recompile, "TORCH_LOGS": logs,

@@ -90,6 +90,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows) {
 std::pair<std::string, std::string> split_target(const std::string& target) {
   const std::size_t colon = target.rfind(':');
   if (colon == std::string::npos || target.find('/', colon) != std::string::npos) return {target, ""};
+  if (colon == 0) throw CommandError(kBadUsage, fmt::format("no file stands before the colon: {}; a target is written file:function, for example model.py{}", target, target.size() > 1 ? target : ":forward"));
   return {target.substr(0, colon), target.substr(colon + 1)};
 }
 

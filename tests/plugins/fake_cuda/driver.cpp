@@ -35,9 +35,13 @@ struct FakeLaunch {
   unsigned blocks = 0, threads = 0, shared_bytes = 0;
   std::vector<std::uint64_t> values;
 };
+struct tenon::cuda::CUevent_st {
+  double microseconds = 0;  // when it was recorded last
+};
 struct tenon::cuda::CUgraphNode_st {
-  FakeLaunch launch;
+  FakeLaunch launch;  // without a function where the node records an event
   std::set<CUgraphNode> before;
+  CUevent event = nullptr;
 };
 struct tenon::cuda::CUgraph_st {
   std::vector<CUgraphNode> nodes;
@@ -51,6 +55,7 @@ struct tenon::cuda::CUctx_st {};
 
 namespace {
 
+constexpr double kLaunchMicroseconds = 2;
 constexpr CUresult kInvalid = 1, kNoBinary = 200, kNotFound = 500;
 
 struct State {
@@ -60,6 +65,7 @@ struct State {
   std::set<CUmodule> modules;
   std::string texts, told_texts;  // of modules
   std::size_t launches = 0;
+  double microseconds = 0;  // that launches took
   std::set<CUgraph> graphs;
   std::set<CUgraphExec> executables;
   std::size_t graph_launches = 0, hazards = 0;
@@ -206,6 +212,7 @@ CUresult launch(const FakeLaunch& launch) {
     if (value % p.alignment != 0) return wrong(name + "is not aligned to " + std::to_string(p.alignment) + " bytes");
   }
   ++state().launches;
+  state().microseconds += kLaunchMicroseconds;
   return kSuccess;
 }
 
@@ -230,8 +237,10 @@ CUresult launch(const CUgraphExec_st& graph) {
       if (!graph.behind.at(a).contains(b) && disagree(graph.launches.at(a), graph.launches.at(b)))
         return ++state().hazards, wrong("nodes " + std::to_string(j) + " and " + std::to_string(i) + " of a graph may run at the same time, and one writes what the other touches");
     }
-  for (const auto& [node, one] : graph.launches)
-    if (const CUresult failed = launch(one)) return failed;
+  for (const CUgraphNode node : graph.order) {
+    if (node->event) node->event->microseconds = state().microseconds;
+    else if (const CUresult failed = launch(graph.launches.at(node))) return failed;
+  }
   ++state().graph_launches;
   return kSuccess;
 }
@@ -310,11 +319,16 @@ CUresult cuStreamCreate(CUstream* stream, unsigned) { FAIL_ON_TURN; return *stre
 CUresult cuStreamDestroy_v2(CUstream stream) { FAIL_ON_TURN; return delete reinterpret_cast<char*>(stream), kSuccess; }
 CUresult cuStreamSynchronize(CUstream) { FAIL_ON_TURN; return kSuccess; }
 CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { FAIL_ON_TURN; return kSuccess; }
-CUresult cuEventCreate(CUevent* event, unsigned) { FAIL_ON_TURN; return *event = reinterpret_cast<CUevent>(new char), kSuccess; }
-CUresult cuEventRecord(CUevent, CUstream) { FAIL_ON_TURN; return kSuccess; }
+CUresult cuEventCreate(CUevent* event, unsigned) { FAIL_ON_TURN; return *event = new CUevent_st, kSuccess; }
+CUresult cuEventRecord(CUevent event, CUstream) {
+  FAIL_ON_TURN;
+  const std::lock_guard lock(state().mutex);
+  return event->microseconds = state().microseconds, kSuccess;
+}
+CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) { FAIL_ON_TURN; return *milliseconds = static_cast<float>((to->microseconds - from->microseconds) / 1e3), kSuccess; }
 CUresult cuEventQuery(CUevent) { FAIL_ON_TURN; return kSuccess; }
 CUresult cuEventSynchronize(CUevent) { FAIL_ON_TURN; return kSuccess; }
-CUresult cuEventDestroy_v2(CUevent event) { FAIL_ON_TURN; return delete reinterpret_cast<char*>(event), kSuccess; }
+CUresult cuEventDestroy_v2(CUevent event) { FAIL_ON_TURN; return delete event, kSuccess; }
 
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* text, unsigned, int*, void**) {
   const std::lock_guard lock(state().mutex);
@@ -366,6 +380,12 @@ CUresult cuGraphAddKernelNode_v2(CUgraphNode* node, CUgraph graph, const CUgraph
   const std::lock_guard lock(state().mutex);
   FAIL_ON_TURN_TO_ACT;
   *node = new CUgraphNode_st{launch_of(*given), std::set(before, before + count)};
+  return graph->nodes.push_back(*node), kSuccess;
+}
+CUresult cuGraphAddEventRecordNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* before, std::size_t count, CUevent event) {
+  const std::lock_guard lock(state().mutex);
+  FAIL_ON_TURN_TO_ACT;
+  *node = new CUgraphNode_st{{}, std::set(before, before + count), event};
   return graph->nodes.push_back(*node), kSuccess;
 }
 CUresult cuGraphAddDependencies_v2(CUgraph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdge*, std::size_t count) {

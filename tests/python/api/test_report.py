@@ -93,7 +93,7 @@ def test_steps_have_lines_times_loops_and_code(reported):
     assert "product" in kinds and "kernel" in kinds
     for step in data["steps"]:
         assert step["us"] > 0 and step["bytes"] > 0
-        for _, _, _, file, line, _ in step["nodes"]:
+        for _, _, _, file, line, _, _ in step["nodes"]:
             assert os.path.basename(file) == "test_report.py" and any(first <= line < first + len(lines) for first, lines in data["files"][file])
     kernel = next(step for step in data["steps"] if step["kind"] == "kernel")
     assert "outer o0" in kernel["loops"] and kernel["code"].startswith("define ")
@@ -203,8 +203,8 @@ PTX = """.version 8.6
 
 def test_the_code_of_a_card_is_that_of_its_step():
     """What the plugin cuda says (tests/unit/cuda_run/steps_test.cpp), without one."""
-    outline = [json.dumps({"program": 1, "step": step, "kind": "kernel", "nodes": [{"op": "add"}], "loops": "kernel", "kernel": kernel}) for step, kernel in enumerate(["kernel_a0", "kernel_b1", "kernel_b1"])]
-    host = json.dumps({"program": 1, "step": 0, "kind": "kernel", "nodes": [{"op": "sin"}]})
+    outline = [json.dumps({"program": 1, "step": step, "kind": "kernel", "name": "add", "nodes": [{"op": "add"}], "loops": "kernel", "kernel": kernel}) for step, kernel in enumerate(["kernel_a0", "kernel_b1", "kernel_b1"])]
+    host = json.dumps({"program": 1, "step": 0, "kind": "kernel", "name": "sin", "nodes": [{"op": "sin"}]})
     lines = [("steps", "", '{"graph":0}'), ("steps", "llvm", host), ("steps", "", '{"graph":1}'), *(("steps", "cuda", line) for line in outline), ("kernel_code", "cuda", PTX)]
     code = _ptx_by_step(lines)
     assert sorted(code) == [(2, 0), (2, 1), (2, 2)] and code[2, 2] == code[2, 1] and "add.f32" in code[2, 1] and "add.f32" not in code[2, 0]

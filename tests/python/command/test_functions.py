@@ -95,17 +95,20 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_program_runs(prog
         ("program.py", "program.py"),
         ("none.py:f", "none.py"),
         ("program.py:scald", "did you mean 'scaled'?"),
+        ("progam.py:scaled", "program.py"),
         ("program.txt:f", "program.txt"),
-        (":scaled", "cannot read"),
+        (":scaled", "no file stands before the colon"),
         ("program.py:", "program.py"),
-        ("wrong.py:f", "SyntaxError"),
+        ("wrong.py:f", "wrong.py is no file of Python's: invalid syntax"),
+        ("bytes.py:f", "bytes.py is no file of Python's: source code string cannot contain null bytes"),
     ],
 )
 def test_a_target_that_is_none_is_named(program, tenon_command, monkeypatch, command, target, words):
     (program / "program.txt").write_text("")
     (program / "wrong.py").write_text("def f(:\n")
+    (program / "bytes.py").write_bytes(b"\0\1\xff")
     done = tenon_command(command, f"{program}/{target}" if target[0] != ":" else target, "--input", f"a={program}/a.npy")
-    assert done.status == (1 if "wrong" in target else 2) and words in done.err and "Traceback" not in done.err, done.err
+    assert done.status == 2 and words in done.err and "Traceback" not in done.err, done.err
 
 
 @pytest.mark.parametrize(
@@ -116,13 +119,13 @@ def test_a_target_that_is_none_is_named(program, tenon_command, monkeypatch, com
         ("scaled", ["--input", "a={}/none.npy"], 2, "none.npy"),
         ("scaled", ["--input", "a={}/a.npy", "--size", "n=many"], 2, "NAME=NUMBER"),
         ("missing", [], 2, "has no function 'missing'; it has: scaled, noisy, broken"),
-        ("not_a_function", [], 2, "has no function"),
+        ("not_a_function", [], 2, "not_a_function of {}/program.py is no function but of type int; it has: scaled"),
         ("broken", ["--input", "a={}/minus.npy"], 1, "ValueError: no such luck"),
     ],
 )
 def test_usage_and_failures(program, tenon_command, target, arguments, status, words):
     done = tenon_command("run", f"{program}/program.py:{target}", *[a.format(program) for a in arguments])
-    assert done.status == status and words in done.err, (done.status, done.err)
+    assert done.status == status and words.format(program) in done.err, (done.status, done.err)
 
 
 def test_a_decorated_function_keeps_its_backend(program, tenon_command):
@@ -133,6 +136,22 @@ def test_a_decorated_function_keeps_its_backend(program, tenon_command):
     assert done.status == 0 and "Nodes: 1 on reference" in done.out, done.out
     done = tenon_command("run", target, *given, "--backend", "llvm", "--json")
     assert done.status == 0 and done.json["statistics"]["backends"]["llvm"]["nodes"] == 1
+
+
+@pytest.mark.parametrize(
+    "target, words",
+    [
+        (":f", "no file stands before the colon; a target is written FILE.py:FUNCTION, for example model.py:f"),
+        ("f", "there is no file f; a target is written FILE.py:FUNCTION"),
+        ("", "no file stands before the colon"),
+        ("{}:f", "is a folder"),
+        ("{}/progam.py:f", "did you mean 'program.py'?"),
+        ("{}/program.py", "program.py names no function; it has: scaled, noisy"),
+    ],
+)
+def test_a_target_that_is_none_is_named_without_the_command_too(program, target, words):
+    done = subprocess.run([sys.executable, "-m", "tenon", "report", target.format(program)], capture_output=True, text=True)
+    assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
 
 
 def test_a_seed_that_no_library_takes_is_wrong_usage(program):

@@ -58,4 +58,51 @@ TEST_CASE("steps are said with their nodes, then the PTX of the functions that t
   CHECK(alive == steps);
   for (const char* op : {"amax", "sum"}) CHECK(std::ranges::find(ops, op) != ops.end());
   for (const std::string& kernel : kernels) CHECK_THAT(ptx, Catch::Contains(".visible .entry " + kernel + "("));
+  CHECK_THAT(kernels.at(0), Catch::StartsWith("fused_mul_amax_"));
+}
+
+TEST_CASE("times of steps are those of the card's events") {
+  std::vector<SaidLine> lines;
+  CudaSession session;
+  require_ok(tenon_session_on_log(session.get(), "steps,kernel_times", keep_line, &lines));
+  const std::size_t graphs = fake_cuda_graphs();
+  {
+    const TestProgram program = session.compile(kScaledRows);
+    Block x(session, 64 * 4096 * 4), m(session, 64 * 4), s(session, 4);
+    const std::size_t before = fake_cuda_launches();
+    require_ok(run(program, {x.at()}, {m.at(), s.at()}));
+    require_ok(tenon_session_on_log(session.get(), nullptr, nullptr, nullptr));
+    std::vector<std::string> names, timed;
+    for (const SaidLine& line : lines) {
+      if (line.plugin != "cuda") continue;
+      const nlohmann::json said = nlohmann::json::parse(line.text);
+      if (line.log == "steps" && said.contains("name")) names.push_back(said["name"]);
+      if (line.log != "kernel_times") continue;
+      timed.push_back(said["name"]);
+      CHECK(said["us"].get<double>() == Approx(2));  // each runs once
+      CHECK(said["bytes"].get<double>() >= 64 * 4 + 4);
+      CHECK(said["flops"].get<double>() >= 64);
+    }
+    CHECK_FALSE(timed.empty());
+    CHECK(timed == names);
+    CHECK(fake_cuda_launches() - before == timed.size());
+  }
+  CHECK(fake_cuda_graphs() == graphs);
+}
+
+TEST_CASE("a timed run that fails gives back what it has made") {
+  CudaSession session;
+  std::vector<SaidLine> lines;
+  require_ok(tenon_session_on_log(session.get(), "kernel_times", keep_line, &lines));
+  const TestProgram program = session.compile(kScaledRows);
+  Block x(session, 64 * 4096 * 4), m(session, 64 * 4), s(session, 4);
+  const std::size_t graphs = fake_cuda_graphs();
+  for (const char* function : {"cuEventCreate", "cuGraphCreate", "cuGraphAddEventRecordNode", "cuGraphAddKernelNode_v2", "cuGraphInstantiateWithFlags", "cuGraphLaunch", "cuEventElapsedTime"}) {
+    fake_cuda_fail_in(function, 0, 1, false);
+    CHECK(run(program, {x.at()}, {m.at(), s.at()}) != TENON_OK);
+    fake_cuda_fail(-1, 0);
+    CHECK(fake_cuda_graphs() == graphs);
+    CHECK(run(program, {x.at()}, {m.at(), s.at()}) == TENON_OK);
+  }
+  require_ok(tenon_session_on_log(session.get(), nullptr, nullptr, nullptr));
 }

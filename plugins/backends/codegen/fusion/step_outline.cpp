@@ -1,5 +1,6 @@
 #include "fusion/step_outline.h"
 
+#include <algorithm>
 #include <atomic>
 #include <nlohmann/json.hpp>
 
@@ -18,9 +19,9 @@ const Kernel* loops_of(const Step& step) {
   return product && product->epilogue ? &product->epilogue->kernel : nullptr;
 }
 
-nlohmann::json outline(const ir::Graph& graph, NodeId id) {
+nlohmann::json outline(const ir::Graph& graph, NodeId id, bool is_written) {
   const ir::Node& node = graph.node(id);
-  nlohmann::json said{{"op", node.op}};
+  nlohmann::json said{{"op", node.op}, {"written", is_written}};
   if (!node.results.empty()) said["name"] = graph.value(node.results[0]).name, said["type"] = ir::print_type(graph, graph.type(node.results[0]));
   if (node.location.is_known()) said.update({{"file", node.location->file}, {"line", node.location->line}, {"function", node.location->function}, {"code", node.location->code}});
   return said;
@@ -34,9 +35,10 @@ std::size_t next_program_number() {
 }
 
 std::string step_outline(const ir::Graph& graph, const Plan& plan, std::size_t program, std::size_t step, const std::string& kernel) {
+  const std::vector<NodeId> computed = computed_nodes(graph, plan, plan.steps[step]), written = nodes_of(plan.steps[step]);
   nlohmann::json nodes = nlohmann::json::array();
-  for (const NodeId id : nodes_of(plan.steps[step])) nodes.push_back(outline(graph, id));
-  nlohmann::json line{{"program", program}, {"step", step}, {"kind", kind_of(plan.steps[step])}, {"nodes", std::move(nodes)}};
+  for (const NodeId id : computed) nodes.push_back(outline(graph, id, std::ranges::find(written, id) != written.end()));
+  nlohmann::json line{{"program", program}, {"step", step}, {"kind", kind_of(plan.steps[step])}, {"name", name_of(graph, computed)}, {"nodes", std::move(nodes)}};
   if (const Kernel* loops = loops_of(plan.steps[step])) line["loops"] = to_text(*loops);
   if (!kernel.empty()) line["kernel"] = kernel;
   return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);

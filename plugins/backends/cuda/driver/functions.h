@@ -48,6 +48,7 @@ inline constexpr int kErrorLog = 5, kErrorLogBytes = 6;
 /// CUfunction_attribute: shared memory that launches may give a block. So much they may without it.
 inline constexpr int kMostSharedBytes = 8;
 inline constexpr unsigned kSharedWithoutAsking = 48 * 1024;
+inline constexpr unsigned kWithTiming = 0;          // CU_EVENT_DEFAULT
 inline constexpr unsigned kWithoutTiming = 2;       // CU_EVENT_DISABLE_TIMING
 inline constexpr unsigned kBesideDefaultStream = 1; // CU_STREAM_NON_BLOCKING
 
@@ -86,6 +87,7 @@ inline constexpr unsigned kBesideDefaultStream = 1; // CU_STREAM_NON_BLOCKING
   F(event_query, cuEventQuery, CUevent)                                                                                             \
   F(event_synchronise, cuEventSynchronize, CUevent)                                                                                 \
   F(event_destroy, cuEventDestroy_v2, CUevent)                                                                                      \
+  F(event_elapsed, cuEventElapsedTime, float*, CUevent, CUevent)                                                                    \
   F(module_load, cuModuleLoadDataEx, CUmodule*, const void*, unsigned, int*, void**)                                                \
   F(module_unload, cuModuleUnload, CUmodule)                                                                                        \
   F(module_function, cuModuleGetFunction, CUfunction*, CUmodule, const char*)                                                       \
@@ -95,6 +97,7 @@ inline constexpr unsigned kBesideDefaultStream = 1; // CU_STREAM_NON_BLOCKING
   F(graph_create, cuGraphCreate, CUgraph*, unsigned)                                                                                \
   F(graph_destroy, cuGraphDestroy, CUgraph)                                                                                         \
   F(graph_add, cuGraphAddKernelNode_v2, CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, const CUkernelNode*)                \
+  F(graph_event, cuGraphAddEventRecordNode, CUgraphNode*, CUgraph, const CUgraphNode*, std::size_t, CUevent)                        \
   F(graph_instantiate, cuGraphInstantiateWithFlags, CUgraphExec*, CUgraph, unsigned long long)                                      \
   F(graph_set, cuGraphExecKernelNodeSetParams_v2, CUgraphExec, CUgraphNode, const CUkernelNode*)                                    \
   F(graph_launch, cuGraphLaunch, CUgraphExec, CUstream)                                                                             \

@@ -28,7 +28,8 @@ struct Target {
 };
 
 std::unique_ptr<Module> compiled(const Target& target, const ScheduledPlan& plan, std::size_t kernel, const std::string& text) {
-  const std::string key = target.store.key("cuda", text);
+  const std::string function = function_of(plan, kernel, text);
+  const std::string key = target.store.key("cuda", function + "\n" + text);
   const bool is_logged = target.host.log_enabled("kernel_code");
   if (const auto stored = is_logged ? std::nullopt : target.store.find_object(key)) {
     try {
@@ -37,7 +38,7 @@ std::unique_ptr<Module> compiled(const Target& target, const ScheduledPlan& plan
       // Of another driver, or damaged: made anew.
     }
   }
-  const std::string ptx = ptx_of(plan, kernel, name_of_kernel(text), target.architecture);
+  const std::string ptx = ptx_of(plan, kernel, function, target.architecture);
   if (is_logged) target.host.log(TENON_INFO, ptx, "kernel_code");
   if (const auto cubin = to_cubin(ptx, target.architecture)) {
     try {
@@ -60,12 +61,12 @@ CardCode::CardCode(const HostServices& host, int ordinal, const ScheduledPlan& p
   const std::string& architecture = Cards::get().at(ordinal).architecture;
   const std::string origin = build_id().empty() ? std::string() : fmt::format("{} abi {} {}", build_id(), TENON_ABI_NEWEST, architecture);
   const Target target{host, ordinal, architecture, codegen::CodeStore(host, origin)};
-  std::map<std::string, std::size_t> modules;  // by text
+  std::map<std::pair<std::string, std::string>, std::size_t> modules;  // by name for people and text
   std::vector<std::size_t> module_of, first_kernel;
   std::vector<const std::string*> texts;
   for (std::size_t i = 0; i < schedules_.size(); ++i) {
-    const auto [known, fresh] = modules.try_emplace(text_of(plan, i), first_kernel.size());
-    if (fresh) first_kernel.push_back(i), texts.push_back(&known->first);
+    const auto [known, fresh] = modules.try_emplace({plan.names[i], text_of(plan, i)}, first_kernel.size());
+    if (fresh) first_kernel.push_back(i), texts.push_back(&known->first.second);
     module_of.push_back(known->second);
   }
   modules_.resize(texts.size());
@@ -75,7 +76,7 @@ CardCode::CardCode(const HostServices& host, int ordinal, const ScheduledPlan& p
   const auto count = static_cast<std::int64_t>(texts.size());
   if (count > 1 && !host.log_enabled("kernel_code")) host.parallel_for(0, count, 1, work);  // what is logged is in the order of the plan
   else work(0, count);
-  for (std::size_t i = 0; i < schedules_.size(); ++i) functions_.push_back(modules_[module_of[i]]->function(name_of_kernel(*texts[module_of[i]]), schedules_[i].launch_bytes()));
+  for (std::size_t i = 0; i < schedules_.size(); ++i) functions_.push_back(modules_[module_of[i]]->function(function_of(plan, i, *texts[module_of[i]]), schedules_[i].launch_bytes()));
 }
 
 std::unique_ptr<CardCode::Prepared> CardCode::take() {

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <map>
 
 #include "device/cards.h"
 #include "fusion/step_outline.h"
+#include "fusion/step_times.h"
 #include "run/ordering.h"
 
 namespace tenon::cuda {
@@ -67,19 +69,20 @@ struct CardProgram::Call {
 };
 
 CardProgram::CardProgram(HostServices host, ir::Graph graph, const Options& options)
-    : host_(host), graph_(prepared(std::move(graph))), ordinal_(ordinal_of(graph_)), graphs_(options.graphs), plan_(plan_of(graph_, options, ordinal_)), placement_(graph_, plan_.plan) {
+    : host_(host), graph_(prepared(std::move(graph))), ordinal_(ordinal_of(graph_)), graphs_(options.graphs), plan_(plan_of(graph_, options, ordinal_)), placement_(graph_, plan_.plan), log_times_(host.log_enabled("kernel_times")) {
   for (const ValueId input : graph_.inputs()) number_bytes_.push_back(graph_.type(input).is_host_scalar() ? static_cast<std::uint8_t>(size_of(graph_.type(input).dtype)) : 0);
   find_runs();
   find_order();
-  if (host_.log_enabled("steps")) say_steps();
+  if (host_.log_enabled("steps") || log_times_) say_steps();
   code_ = std::make_unique<CardCode>(host_, ordinal_, plan_);
 }
 
 /// Before the code, whose functions they name.
-void CardProgram::say_steps() const {
-  const std::size_t number = codegen::next_program_number();
-  for (std::size_t s = 0; s < plan_.plan.steps.size(); ++s) host_.log(TENON_INFO, codegen::step_outline(graph_, plan_.plan, number, s, name_of_kernel(text_of(plan_, s))), "steps");
-  host_.log(TENON_INFO, codegen::memory_line(graph_, plan_.plan, number), "steps");
+void CardProgram::say_steps() {
+  number_ = codegen::next_program_number();
+  if (!host_.log_enabled("steps")) return;
+  for (std::size_t s = 0; s < plan_.plan.steps.size(); ++s) host_.log(TENON_INFO, codegen::step_outline(graph_, plan_.plan, number_, s, function_of(plan_, s, text_of(plan_, s))), "steps");
+  host_.log(TENON_INFO, codegen::memory_line(graph_, plan_.plan, number_), "steps");
 }
 
 /// Views of a tensor may start anywhere: the code for them is made when the first comes.
@@ -157,6 +160,7 @@ void CardProgram::execute(const TenonExecuteArgs& args) {
   CardCode& code = fits ? *code_ : loose_code();
   int capturing = 0;  // the user makes a graph of their own: the kernels become nodes of it
   const bool alone = Driver::get().stream_capturing.code(call.stream, &capturing) == kSuccess && capturing == 0;
+  if (log_times_ && alone) [[unlikely]] return launch_timed(code, call);
   if (graphs_ && alone) return launch_graph(code, call);
   for (const KernelLaunch& launch : launches(code, call))
     if (launch.blocks > 0) launch_kernel(launch, call.stream);
@@ -192,6 +196,17 @@ void CardProgram::launch_graph(CardCode& code, const Call& call) const {
   }
   prepared->graph->launch(call.stream);
   code.give_back(std::move(prepared));
+}
+
+void CardProgram::launch_timed(const CardCode& code, const Call& call) const {
+  std::vector<KernelLaunch> launched;
+  std::vector<std::size_t> steps;
+  for (const Run& run : runs_)
+    if (KernelLaunch one = launch(run, code, call); one.blocks > 0) launched.push_back(std::move(one)), steps.push_back(run.kernel);
+  const std::vector<double> times = timed_launches(launched, call.stream);
+  std::map<std::size_t, double> taken;  // by step: a step may run its kernel more than once
+  for (std::size_t i = 0; i < steps.size(); ++i) taken[steps[i]] += times[i];
+  for (const auto& [step, microseconds] : taken) host_.log(TENON_INFO, codegen::step_line(graph_, plan_.plan, number_, step, call.symbols, microseconds), "kernel_times");
 }
 
 std::vector<KernelLaunch> CardProgram::launches(const CardCode& code, const Call& call) const {

@@ -44,7 +44,9 @@ class CardProgram : public Artefact {
   struct Call;
 
   CardCode& loose_code();
-  void say_steps() const;
+  void say_steps();
+  /// Launches one by one, and tells what each step took.
+  void launch_timed(const CardCode& code, const Call& call) const;
   void find_runs();
   void find_order();
   std::vector<KernelLaunch> launches(const CardCode& code, const Call& call) const;
@@ -64,6 +66,8 @@ class CardProgram : public Artefact {
   bool fixed_ = true;                            // every call launches the same kernels on as many blocks
   std::unique_ptr<CardCode> code_, loose_;
   std::once_flag loose_made_;
+  bool log_times_;
+  std::size_t number_ = 0;  // of the program, where its steps are said
 };
 
 }  // namespace tenon::cuda

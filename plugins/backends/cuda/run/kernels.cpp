@@ -11,6 +11,7 @@
 #include "core/base/hash.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
+#include "fusion/step_nodes.h"
 #include "graph/decomposition.h"
 #include "products/product_emitter.h"
 #include "schedule/gpu_machine.h"
@@ -147,7 +148,7 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& 
   options.fuse = choices.fuse;
   if (choices.has_tensor_cores) options.stored = written_for_products(graph);
   const GpuMachine machine(choices.has_tensor_cores);
-  ScheduledPlan made{codegen::make_plan(graph, machine, options), {}};
+  ScheduledPlan made{codegen::make_plan(graph, machine, options), {}, {}};
   make_kernels_of_products(made.plan, graph, machine, choices.rounding, choices.has_clusters);
   for (const codegen::Step& step : made.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
@@ -158,6 +159,7 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& 
     if (!numbers) return error(Code::unsupported, "runs of a kernel that read numbers of the host and others have no code for this target");
     chosen->numbers = *numbers;
     made.schedules.push_back(*std::move(chosen));
+    made.names.push_back(codegen::name_of(graph, codegen::computed_nodes(graph, made.plan, *kernel)));
   }
   return made;
 }
@@ -188,7 +190,7 @@ std::string text_of(const ScheduledPlan& plan, std::size_t kernel) {
   return text + "\n" + codegen::to_text(plan.step(kernel).kernel);
 }
 
-std::string name_of_kernel(const std::string& text) { return fmt::format("kernel_{:016x}", content_hash(text).low); }
+std::string function_of(const ScheduledPlan& plan, std::size_t kernel, const std::string& text) { return fmt::format("{}_{:016x}", plan.names[kernel], content_hash(text).low); }
 
 std::string ptx_of(const ScheduledPlan& plan, std::size_t kernel, const std::string& name, const std::string& architecture) {
   const PtxIsa isa = PtxIsa::of(architecture);

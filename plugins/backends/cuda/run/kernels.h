@@ -18,6 +18,7 @@ namespace tenon::cuda {
 struct ScheduledPlan {
   codegen::Plan plan;
   std::vector<Schedule> schedules;
+  std::vector<std::string> names;  // for people: what each kernel computes
 
   const codegen::KernelStep& step(std::size_t i) const { return std::get<codegen::KernelStep>(plan.steps[i]); }
 };
@@ -46,10 +47,10 @@ bool has_clusters(const std::string& architecture);
 /// go into a graph together.
 std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node, bool has_tensor_cores);
 
-/// All that a kernel's code depends on, beside the architecture.
+/// All that a kernel's code depends on, beside the architecture and its function's name.
 std::string text_of(const ScheduledPlan& plan, std::size_t kernel);
-/// The function of a kernel: kernels of the same text have the same name, wherever they are met.
-std::string name_of_kernel(const std::string& text);
+/// The name of a kernel's function: what it computes, and the hash of its text. Kernels of the same text that compute the same have the same name, wherever they are met.
+std::string function_of(const ScheduledPlan& plan, std::size_t kernel, const std::string& text);
 
 /// A kernel of a plan under a name.
 std::string ptx_of(const ScheduledPlan& plan, std::size_t kernel, const std::string& name, const std::string& architecture);

@@ -14,9 +14,9 @@
 #include "fusion/overwriting.h"
 #include "fusion/step_nodes.h"
 #include "fusion/step_outline.h"
+#include "fusion/step_times.h"
 #include "graph/planning.h"
 #include "lane_parts.h"
-#include "step_times.h"
 
 namespace tenon::llvm_backend {
 
@@ -63,9 +63,8 @@ void Program::say_steps() {
 
 void Program::name_steps() {
   for (const codegen::Step& step : plan_.steps) {
-    const std::vector<NodeId> nodes = codegen::nodes_of(step);
-    const ir::Node* placed = codegen::placed_node(*graph_, nodes);
-    step_names_ += codegen::words_of(*graph_, nodes) + '\0' + (placed ? fmt::format("{}:{}", placed->location->file, placed->location->line) : std::string()) + '\0';
+    const ir::Node* placed = codegen::placed_node(*graph_, codegen::nodes_of(step));
+    step_names_ += codegen::name_of(*graph_, codegen::computed_nodes(*graph_, plan_, step)) + '\0' + (placed ? fmt::format("{}:{}", placed->location->file, placed->location->line) : std::string()) + '\0';
   }
   step_names_.shrink_to_fit();
 }
@@ -82,7 +81,7 @@ std::vector<std::shared_ptr<const CodeName>> Program::code_names(const std::vect
   if (!profiling_.takes_code()) return names;
   for (const KernelStep* step : steps) {
     const ir::Node* placed = codegen::placed_node(*graph_, step->nodes);
-    CodeName name{"tenon: " + codegen::words_of(*graph_, step->nodes), {}, 0};
+    CodeName name{"tenon: " + codegen::name_of(*graph_, codegen::computed_nodes(*graph_, plan_, *step)), {}, 0};
     if (placed) name.file = placed->location->file, name.line = static_cast<int>(placed->location->line);
     names.push_back(std::make_shared<const CodeName>(std::move(name)));
   }
@@ -256,7 +255,7 @@ void Program::run_step(std::size_t step, const Call& call) const {
   else run_library(std::get<LibraryStep>(plan_.steps[step]), call);
   if (!log_times_) return;
   const double microseconds = std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-  host_.log(TENON_INFO, step_line(*graph_, plan_, number_, step, call.symbols, microseconds), "kernel_times");
+  host_.log(TENON_INFO, codegen::step_line(*graph_, plan_, number_, step, call.symbols, microseconds), "kernel_times");
 }
 
 /// Sorts, searches: nothing that computes numbers.

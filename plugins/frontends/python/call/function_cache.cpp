@@ -105,8 +105,8 @@ PyObject* FunctionCache::call(PyObject* const* values, std::size_t nargsf, PyObj
   if (messages_wait()) [[unlikely]] deliver_messages();
   const CallArguments call{values, static_cast<std::size_t>(PyVectorcall_NARGS(nargsf)), keyword_names};
   const SaidToCalls said = said_to_calls();
-  if (said.is_profiled != torch_takes_ranges()) [[unlikely]] give_ranges_to_torch(said.is_profiled);
   if (said.runs_plainly) [[unlikely]] return eagerly(call);
+  if (!has_said_of_torch(said.is_profiled)) [[unlikely]] say_of_torch(said.is_profiled);
   if (!profiling().takes_ranges()) [[likely]] return call_here(call);
   const CallRange range("call " + name_);
   return call_here(call);

@@ -39,7 +39,7 @@ TensorSpec required_spec(PyObject* tensor, DType dtype, const ir::Device& device
 }  // namespace
 
 std::vector<GivenTensor> given_by_callable(Ref given, std::span<const std::uint32_t> places, bool of_ops) {
-  Ref sequence = checked(PySequence_Fast(given.get(), "a compiled graph must give a tuple of its outputs"));
+  Ref sequence = checked(PySequence_Fast(given.get(), "what a backend compiles must give a tuple of the graph's outputs"));
   given = {};
   const auto count = static_cast<std::size_t>(PySequence_Fast_GET_SIZE(sequence.get()));
   if (count != places.size()) refuse(fmt::format("the compiled graph gave {} results instead of {}", count, places.size()));

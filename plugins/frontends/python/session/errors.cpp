@@ -33,7 +33,10 @@ void set_error_from_current(ErrorClass kind, const std::string& message) {
   if (traceback) PyException_SetTraceback(value, traceback);
   Py_XDECREF(type);
   Py_XDECREF(traceback);
-  PyObject* made = PyObject_CallFunction(class_of(kind), "s", message.c_str());
+  PyObject* said = value ? PyObject_Str(value) : nullptr;
+  if (!said) PyErr_Clear();
+  PyObject* made = PyObject_CallFunction(class_of(kind), "N", PyUnicode_FromFormat("%s: %s: %V", message.c_str(), Py_TYPE(value)->tp_name, said, "it cannot be shown"));
+  Py_XDECREF(said);
   if (!made) {
     Py_XDECREF(value);
     return;

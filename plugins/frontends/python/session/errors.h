@@ -13,7 +13,7 @@ enum class ErrorClass : std::uint8_t { error, graph_break, compile, plugin, conf
 /// Sets the Python exception of that class. The package hands the classes over when it is imported; before that it is RuntimeError.
 void set_error(ErrorClass kind, const std::string& message);
 
-/// Sets the exception with the one that is set now as its `__cause__`.
+/// Sets the exception with the one that is set now as its `__cause__`, whose type and words end the message.
 void set_error_from_current(ErrorClass kind, const std::string& message);
 
 /// Sets the exception for what libtenon's last call on this thread reported.

@@ -1,15 +1,20 @@
 #include "python/session/ranges.h"
 
+#include <cstdint>
 #include <vector>
 
 #include "python/objects/gil.h"
 #include "python/objects/imported.h"
 #include "python/objects/pending_exception.h"
+#include "python/session/session.h"
 
 namespace tenon::python {
 namespace {
 
-constinit bool g_torch_takes = false;  // the GIL guards it
+enum class Taking : std::uint8_t { no, yes, unsaid };
+constinit Taking g_torch_takes = Taking::unsaid;  // the GIL guards it
+
+Taking taking(bool takes_ranges) { return takes_ranges ? Taking::yes : Taking::no; }
 
 thread_local int t_calls = 0;
 thread_local std::vector<PyObject*> t_ranges;  // torch's, of those that have begun here; null where one could not be made
@@ -55,11 +60,12 @@ WithinCall::WithinCall() noexcept { ++t_calls; }
 WithinCall::~WithinCall() { --t_calls; }
 }  // namespace detail
 
-bool torch_takes_ranges() noexcept { return g_torch_takes; }
+bool has_said_of_torch(bool takes_ranges) noexcept { return g_torch_takes == taking(takes_ranges); }
 
-void give_ranges_to_torch(bool taken) noexcept {
-  g_torch_takes = taken;
-  tenon_on_range(taken ? &kTorchListener : nullptr);
+void say_of_torch(bool takes_ranges) noexcept {
+  if (g_torch_takes == Taking::unsaid) logs();
+  g_torch_takes = taking(takes_ranges);
+  tenon_on_range(takes_ranges ? &kTorchListener : nullptr);
 }
 
 }  // namespace tenon::python

@@ -14,10 +14,11 @@ inline const Profiling& profiling() {
   return known;
 }
 
-/// Whether torch's profiler takes ranges, as far as has been said.
-bool torch_takes_ranges() noexcept;
-/// Has torch's profiler take ranges from now on, each as a `record_function` of its own, or no longer. Needs the GIL.
-void give_ranges_to_torch(bool taken) noexcept;
+/// Whether it has been said that torch's profiler takes ranges, or that it does not. Nothing has been said before the first call.
+bool has_said_of_torch(bool takes_ranges) noexcept;
+/// Has torch's profiler take ranges from now on, each as a `record_function` of its own, or no longer. The first time the session is made, with which a trace
+/// begins. Needs the GIL.
+void say_of_torch(bool takes_ranges) noexcept;
 
 namespace detail {
 /// A thread within a call. Others may be waited for by one that holds the GIL, which torch's ranges need.

@@ -227,8 +227,6 @@ std::optional<Program> compile_with_callable(const CapturedGraph& captured, cons
     const bool mode = grad_mode_is_on();
     const GradMode without_gradients(mode && !program.of_ops_, mode);  // it runs without, and compilers look
     program.callable_ = Ref::steal(PyObject_CallFunctionObjArgs(settings.callable.get(), traced.get(), examples.get(), nullptr));
-    if (program.callable_ && !PyCallable_Check(program.callable_.get()))
-      PyErr_Format(PyExc_TypeError, "it gave %s, not a callable", Py_TYPE(program.callable_.get())->tp_name);
   } catch (const PythonError&) {
   }
   if (!PyErr_Occurred()) return program;

@@ -28,21 +28,41 @@ class UsageError(Exception):
 
 def load(target: str) -> tuple[ModuleType, Callable]:
     """Imports FILE.py and gives the module and the function that FILE.py:FUNCTION names."""
-    path, _, name = target.rpartition(":")
+    path, name = file_and_function(target)
     file = pathlib.Path(path)
-    if not path or not file.is_file():
-        raise UsageError(f"{target}: expected FILE.py:FUNCTION with an existing file")
     spec = importlib.util.spec_from_file_location(file.stem, file)
     if spec is None or spec.loader is None:
-        raise UsageError(f"{target}: {path} is no file of Python's; FILE.py:FUNCTION names a function of one")
+        raise UsageError(f"{path} is no file of Python's: its name does not end in .py")
+    try:
+        compile(file.read_bytes(), path, "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{path} is no file of Python's: {error}") from None
     module = importlib.util.module_from_spec(spec)
     sys.modules[file.stem] = module
     sys.path.insert(0, str(file.parent.resolve()))
     spec.loader.exec_module(module)
-    if not callable(getattr(module, name, None)):
+    found = getattr(module, name, None)
+    if not callable(found):
         known = [n for n, v in vars(module).items() if callable(v) and not inspect.isclass(v) and getattr(v, "__module__", None) == module.__name__]
-        raise UsageError(f"{path} has no function {name!r}{did_you_mean(name, known)}; it has: {', '.join(known) or 'none'}")
-    return module, getattr(module, name)
+        said = f"{path} names no function" if not name else f"{name} of {path} is no function but of type {type(found).__name__}" if hasattr(module, name) else f"{path} has no function {name!r}{did_you_mean(name, known)}"
+        raise UsageError(f"{said}; it has: {', '.join(known) or 'none'}")
+    return module, found
+
+
+def file_and_function(target: str) -> tuple[str, str]:
+    """The two parts of FILE.py:FUNCTION, of which the first is a file that is there. The second one is empty where it is not given."""
+    path, colon, name = target.rpartition(":")
+    if not colon or pathlib.Path(target).is_file():
+        path, name = target, ""
+    if not path:
+        raise UsageError(f"{target}: no file stands before the colon; a target is written FILE.py:FUNCTION, for example model.py:{name or 'forward'}")
+    file = pathlib.Path(path)
+    if file.is_dir():
+        raise UsageError(f"{path} is a folder; a target is written FILE.py:FUNCTION")
+    if not file.is_file():
+        near = [one.name for one in file.parent.glob("*.py")] if file.parent.is_dir() else []
+        raise UsageError(f"there is no file {path}{did_you_mean(file.name, near)}; a target is written FILE.py:FUNCTION")
+    return path, name
 
 
 def arguments(module: ModuleType, fn: Callable, options: argparse.Namespace) -> dict[str, Any]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 # Besides these, the name of a backend with a dict of options for it.
 OPTIONS = ("freeze", "recompile_limit", "sizes")
+GUARD_FILTER = "guard_filter_fn"  # torch.compile's: which guards to leave out
 
 
 M = TypeVar("M", bound="torch.nn.Module | np.ufunc")  # of a callable with overloads, like a ufunc, a ParamSpec would keep the first alone
@@ -181,6 +182,9 @@ def settings_of(backend, mode, fullgraph, dynamic, options) -> dict[str, Any]:
         raise ConfigError(f"fullgraph must be True or False, got {fullgraph!r}")
     if dynamic not in (None, True, False):
         raise ConfigError(f"dynamic must be True, False or None, got {dynamic!r}")
+    if isinstance(options, dict) and GUARD_FILTER in options:
+        options = {name: value for name, value in options.items() if name != GUARD_FILTER}
+        tell_once("compile", f"options[{GUARD_FILTER!r}] is not followed: all that a capture has read is checked at each call")
     rest, of_torch = _checked_options(options)
     limit, freeze = rest.pop("recompile_limit", None), rest.pop("freeze", False)
     names, function, label = resolve(backend, of_torch)

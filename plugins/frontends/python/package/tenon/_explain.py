@@ -68,6 +68,7 @@ class StepNode:
     """A node that a step computes. Of nodes that passes have made, the place is of what they were made of, or empty."""
 
     op: str
+    written: bool = True  # its result is memory; else it is fused into others of the step
     name: str = ""
     type: str = ""
     file: str = ""
@@ -84,6 +85,7 @@ class Step:
     graph: int | None  # of the explanation's graphs; None for a backward
     step: int
     kind: str  # "kernel", "product", "library"
+    name: str  # what profilers and traces call it: "fused_sin_add_mean"
     nodes: list[StepNode]
     loops: str  # as text; of a product, of what follows it
     alive: float  # bytes of the group's own values that are alive
@@ -94,7 +96,7 @@ class Step:
 
     @property
     def ops(self) -> str:
-        """The ops of its nodes."""
+        """The ops of its nodes, those fused into others too."""
         return " ".join(node.op for node in self.nodes)
 
 
@@ -160,7 +162,7 @@ class Explanation:
         parts.append("Compile times: " + ", ".join(f"{phase} {seconds * 1e3:.2f} ms" for phase, seconds in self.compile_times.items()))
         if self.plans:
             parts.append("Nodes: " + ", ".join(f"{count} on {name}" for name, count in self.nodes_by_backend.items()))
-            parts += [f"  {'' if math.isnan(step.microseconds) else f'{step.microseconds:.1f} us':>12}  {step.kind:<8} {step.ops}" for step in self.steps]
+            parts += [f"  {'' if math.isnan(step.microseconds) else f'{step.microseconds:.1f} us':>12}  {step.kind:<8} {step.name}" for step in self.steps]
             parts.append(f"Peak memory: {self.peak_bytes / 1e6:.2f} MB (node by node: {self.unfused_peak_bytes / 1e6:.2f} MB)")
         return "\n".join(parts)
 
@@ -291,6 +293,7 @@ def _step(said: _Said, alive: list[float]) -> Step:
         graph=said.graph,
         step=number,
         kind=outline["kind"],
+        name=outline["name"],
         nodes=[StepNode(**node) for node in outline["nodes"]],
         loops=outline.get("loops", ""),
         alive=alive[number] if number < len(alive) else 0.0,

@@ -120,7 +120,10 @@ def python_backend(backend: Callable, traced: _traced.TracedGraph, example_input
     """Asks a backend that is a Python function for the callable that runs the graph."""
     graph = Graph(traced)
     try:
-        return backend(graph.for_backend(example_inputs), example_inputs)
+        made = backend(graph.for_backend(example_inputs), example_inputs)
+        if not callable(made):
+            raise TypeError(f"it gave {'None' if made is None else type(made).__name__}, not a callable; to run the graph as it is, give its forward: return graph.forward")
+        return made
     except Exception as refusal:
         if suppresses_errors():
             tell_once("fallbacks", f"a backend failed on {graph.name}, which runs call by call, as torch._dynamo.config.suppress_errors asks: {refusal!r}")

@@ -1,8 +1,10 @@
-"""Installs a wheel by pip in a bare Debian 12, where no compiler and no network is, and runs the smoke test and the demo's programs there.
+"""Installs a wheel by pip in a bare system, where no compiler and no network is, and runs the smoke test and the demo's programs there.
 
-Usage: debian_root.py FOLDER WHEEL, with the interpreter that the wheel is for: Debian's own where the versions agree, else this one, copied in. FOLDER keeps
-the system, which debootstrap makes once, and the packages that the programs need. Exits 77 where this system does not let one make it.
+Usage: system_root.py FOLDER WHEEL SYSTEM, with the interpreter that the wheel is for: the system's own where the versions agree, else this one, copied in.
+SYSTEM is debian12 or ubuntu24.04, whose packages are those of the mirror that UBUNTU_MIRROR names. FOLDER keeps the systems, which debootstrap makes once,
+and the packages that the programs need. Exits 77 where this system does not let one make it: without root, debootstrap or a mirror.
 """
+import dataclasses
 import os
 import pathlib
 import shutil
@@ -11,9 +13,23 @@ import sys
 
 import bare_root
 
+UBUNTU = os.environ.get("UBUNTU_MIRROR")
 TREE = pathlib.Path(__file__).resolve().parents[2]
 VERSION = "%d.%d" % sys.version_info[:2]
-OF_DEBIAN_12 = "3.11"
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    suite: str
+    version: str  # of its own Python
+    options: tuple[str, ...] = ()
+    source: tuple[str, ...] | None = ()  # the mirror and the script of debootstrap's, where they are not those of its own system; None without a mirror
+
+
+SYSTEMS = {
+    "debian12": System("bookworm", "3.11"),
+    "ubuntu24.04": System("noble", "3.12", ("--components=main,universe",), (UBUNTU, "/usr/share/debootstrap/scripts/gutsy") if UBUNTU else None),
+}
 TORCH = "torch==2.13.0+cpu"  # that of scripts/requirements.txt, where an index has it without CUDA
 NEEDED = ("numpy", "scikit-image")
 
@@ -31,13 +47,16 @@ for program in smoke programs; do /trial/bin/python /tree/tests/wheel/$program.p
 """
 
 
-def system(folder):
-    """The root of a bare Debian 12 with its own Python."""
-    root = folder / "debian12"
-    if not (root / "usr/bin/python3").exists():
+def root_of(name, folder):
+    """The root of a bare system with its own Python; None without a mirror to make it from."""
+    root, made, system = folder / name, folder / f"{name}.made", SYSTEMS[name]
+    if not made.exists():
+        if system.source is None:
+            return None
         shutil.rmtree(root, ignore_errors=True)
-        make = ["debootstrap", "--variant=minbase", "--include=python3,python3-venv", "bookworm", root]
+        make = ["debootstrap", "--variant=minbase", "--include=python3,python3-venv", *system.options, system.suite, root, *system.source]
         subprocess.run(make, check=True, stdout=subprocess.DEVNULL)
+        made.touch()
     return root
 
 
@@ -61,12 +80,13 @@ def packages(folder, wheel):
 
 
 def main():
-    folder, wheel = (pathlib.Path(word).resolve() for word in sys.argv[1:])
-    if not can_make_roots():
+    folder, wheel = (pathlib.Path(word).resolve() for word in sys.argv[1:3])
+    folder.mkdir(parents=True, exist_ok=True)
+    root = root_of(sys.argv[3], folder) if can_make_roots() else None
+    if root is None:
         return bare_root.CANNOT
-    root = system(folder)
     found, names = packages(folder, wheel)
-    python = "/usr/bin/python3" if VERSION == OF_DEBIAN_12 else str(bare_root.make(root))
+    python = "/usr/bin/python3" if VERSION == SYSTEMS[sys.argv[3]].version else str(bare_root.make(root))
     for source, target in ((found, "packages"), (TREE / "demo", "tree/demo"), (TREE / "tests/wheel", "tree/tests/wheel")):
         shutil.rmtree(root / target, ignore_errors=True)
         shutil.copytree(source, root / target)
