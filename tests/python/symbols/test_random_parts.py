@@ -139,6 +139,44 @@ def test_numbers_drawn_until_they_fit():
     assert tenon.stats()["left_to_python"] == 1, tenon.stats()
 
 
+def drawn_angle():
+    return float(torch.empty(1).uniform_(-20.0, 20.0).item())
+
+
+def rotated(x, angle):
+    cos, sin = math.cos(math.radians(angle)), math.sin(math.radians(angle))
+    grid = torch.nn.functional.affine_grid(torch.tensor([[[cos, sin, 0.0], [-sin, cos, 0.0]]], dtype=x.dtype), [1, *x.shape], align_corners=False)
+    return torch.nn.functional.grid_sample(x[None], grid, align_corners=False)[0]
+
+
+def row_of_transforms(x):
+    i, j, h, w = place_that_fits(*x.shape[-2:])
+    x = torch.nn.functional.interpolate(x[None, ..., i : i + h, j : j + w], size=(24, 24), mode="bilinear")[0]
+    if torch.rand(1) < 0.5:
+        x = x.flip(-1)
+    x = rotated(x, drawn_angle())
+    if torch.rand(1) < 0.5:
+        i, j, h, w = place_that_fits(*x.shape[-2:])
+        x[..., i : i + h, j : j + w] = 0
+    return (x - 0.5) / 0.25
+
+
+def test_a_row_of_random_transforms():
+    """What draws numbers at which the graph would end is called as it is from the first call on: no graph computes these numbers alone."""
+    check(row_of_transforms, lambda draw: (IMAGE.double(),), 7, calls=200)
+    assert tenon.stats()["left_to_python"] == 2, tenon.stats()
+
+
+def work_at_drawn_places(x):
+    size = int(torch.randint(2, 9, (1,)).item() ** 0.5 * 3)
+    return torch.nn.functional.pad(x, (size, size)).exp().sin() * 2
+
+
+def test_what_draws_numbers_and_computes_on_arrays_is_compiled():
+    check(lambda x: work_at_drawn_places(x) + 1, lambda draw: (IMAGE,), 5, calls=30)
+    assert tenon.stats()["left_to_python"] == 0, tenon.stats()
+
+
 @pytest.mark.parametrize("shaped", [lambda y, h, w: y.reshape(-1, 3, h, w) * 2, lambda y, h, w: y.reshape(3, h, w) + 1, lambda y, h, w: y.reshape(1, 3, 1, h, w).sum(-1)],
                          ids=["batch", "same", "between"])
 def test_parts_given_the_sizes_that_they_have_by_name(shaped):

@@ -208,6 +208,16 @@ Values get_item(ForeignArguments& a) {
   return {subscript.read()};
 }
 
+/// aten.index: tensors alone, a number as one without dimensions, and None for a dimension that stays.
+Values at_tensors(ForeignArguments& a) {
+  ForeignList entries = entries_of(a["index"]);
+  for (ForeignArgument& e : entries) {
+    if (e.is_none()) e.value = ForeignSlice{};
+    else if (!e.as<ir::ValueId>()) throw Exception(Code::unsupported, "an index that is no tensor");
+  }
+  return {Subscript(a, a.value("self"), ForeignArgument{std::move(entries)}).read()};
+}
+
 /// The value in self's dtype, where self is; a number becomes a 0-d tensor.
 ir::ValueId written_value(ForeignArguments& a, const ir::Type& self) {
   const ForeignArgument& given = a["value"];
@@ -314,7 +324,7 @@ Adapt overwritten(std::optional<std::int64_t> with) {
 }  // namespace
 
 std::vector<Alias> subscript_names() {
-  return names({"torch.Tensor.__getitem__", "numpy.ndarray.__getitem__"}, "(self, index)", get_item) +
+  return names({"torch.Tensor.__getitem__", "numpy.ndarray.__getitem__"}, "(self, index)", get_item) + names({"aten.index", "aten.index.Tensor"}, "(self, indices -> index)", at_tensors) +
          names({"torch.Tensor.__setitem__", "numpy.ndarray.__setitem__"}, "(self, index, value)", set_item) +
          names({"torch.Tensor.fill_", "torch.fill", "torch.fill_"}, "(self, value)", filled) +
          names({"torch.Tensor.copy_"}, "(self, src -> value, non_blocking=False)", overwritten({})) +

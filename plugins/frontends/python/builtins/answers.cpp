@@ -2,6 +2,7 @@
 #include "python/builtins/checkpoints.h"
 #include "python/builtins/control.h"
 #include "python/builtins/gradients.h"
+#include "python/builtins/transforms.h"
 
 #include <array>
 #include <span>
@@ -120,7 +121,11 @@ constexpr FunctionRule kJacrev = {.closure_handler = transform_by_jacrev};
 constexpr FunctionRule kForgetLeaves = {.handler = forget_leaves};
 constexpr FunctionRule kRememberLeaves = {.handler = remember_leaves};
 constexpr FunctionRule kLeaveToTorch = {.reason = kLeftToTorch};
-constexpr FunctionRule kTransform = {.reason = "a function transform of torch (vmap, jvp) is applied", .hint = "write the batch dimension out, which matmul and einsum take; where it stays, the transform runs by torch"};
+constexpr FunctionRule kVmap = {.handler = vmap};
+constexpr FunctionRule kByExample = {.handler = by_example};
+constexpr FunctionRule kEnterFunctionMode = {.handler = enter_function_mode};
+constexpr FunctionRule kLeaveFunctionMode = {.handler = leave_function_mode};
+constexpr FunctionRule kTransform = {.reason = kTransformApplied, .hint = kTransformHint};
 constexpr FunctionRule kControlOperator = {.reason = "a control operator of torch other than cond is called", .hint = "write it as a Python loop, or with tenon.cond"};
 
 /// A step of an optimizer by the package's function of that name, or as it is written where that leaves it.
@@ -199,7 +204,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 65> kNamed = {{
+constexpr std::array<Named, 68> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -240,7 +245,10 @@ constexpr std::array<Named, 65> kNamed = {{
     {"torch.optim.radam", "_multi_tensor_radam", &kRadamOfLists},
     {"torch.optim.asgd", "_single_tensor_asgd", &kAsgdOfOne},
     {"torch.optim.asgd", "_multi_tensor_asgd", &kAsgdOfLists},
-    {"torch._functorch.vmap", "vmap_impl", &kTransform},
+    {"torch._functorch.vmap", "vmap_impl", &kVmap},
+    {"tenon._batching", "by_example", &kByExample},
+    {"torch.overrides", "TorchFunctionMode.__enter__", &kEnterFunctionMode},
+    {"torch.overrides", "TorchFunctionMode.__exit__", &kLeaveFunctionMode},
     {"torch._functorch.eager_transforms", "grad_impl", &kGrad},
     {"torch._functorch.eager_transforms", "grad_and_value_impl", &kGradAndValue},
     {"torch._functorch.eager_transforms", "_jvp_with_argnums", &kTransform},

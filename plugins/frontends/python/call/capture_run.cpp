@@ -108,6 +108,7 @@ Captured evaluate(const CaptureStart& start, const TorchState& state, const std:
       again = constants = true;
       if (logs().recompiles) log_line(fmt::format("tenon: all numbers of {} are taken as constants: {}", name, broken->reason));
     }
+    if (!again && broken && broken->drawn_in && wishes.tries_plain) again = wishes.plain->begin_trial(broken->drawn_in.get());
     if (!again && broken && broken->unsettled) again = !std::exchange(settled, true);
     if (again) continue;
     if (constants && !broken) history.note_constants();

@@ -22,6 +22,7 @@ struct CaptureWishes {
   bool functions_leave = false;  // so is what functions of the program's with gradients of their own give
   bool freeze = false;       // parameters and buffers that the program does not write become constants under guards
   bool leave_loops = false;  // loops that go round thousands of times are left to plain Python
+  bool tries_plain = false;  // functions that draw numbers may be called as they are, on trial
   SteppedLoops* stepped = nullptr;  // loops of which each round is a segment; null where none may be
   PlainFunctions* plain = nullptr;  // functions that are called as they are; null where none may be
 };

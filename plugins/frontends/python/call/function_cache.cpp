@@ -8,6 +8,7 @@
 
 #include "python/call/capture_run.h"
 #include "python/call/continuation.h"
+#include "python/call/number_results.h"
 #include "python/compat/object_layout.h"
 #include "python/compat/waiting_signals.h"
 #include "python/evaluator/evaluator.h"
@@ -275,7 +276,7 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
     Range range;
     if (profiling().takes_ranges()) range.begin(profiling(), "capture " + name_);
     captured = capture_segment({callable_.get(), chain ? &start : nullptr, values}, *now, name_, dynamic_of(settings_, told_.dynamic), point.numbers,
-                               {.places = {.host_only = false, .backends = settings_.callable ? nullptr : &settings_.backends}, .freeze = freeze, .leave_loops = leaves_loops, .stepped = leaves_loops ? &stepped_ : nullptr, .plain = leaves_loops ? &plain_functions_ : nullptr});
+                               {.places = {.host_only = false, .backends = settings_.callable ? nullptr : &settings_.backends}, .freeze = freeze, .leave_loops = leaves_loops, .tries_plain = may_be_left(), .stepped = leaves_loops ? &stepped_ : nullptr, .plain = leaves_loops ? &plain_functions_ : nullptr});
   }
   if (const auto* stopped = std::get_if<CaptureBreak>(&captured)) {
     if (!stopped->interrupted) ++point.failures;
@@ -396,6 +397,15 @@ bool FunctionCache::leaves_function(const CapturePoint& point, std::string_view 
   if (!may_be_left() || !code || passes_on(code) || !plain_functions_.note_cost(code)) return false;
   report_plain_function(point, why);
   return true;
+}
+
+void FunctionCache::end_plain_trial(PyObject* result) {
+  if (!plain_functions_.is_on_trial()) return;
+  const bool numbers = result && holds_numbers_alone(result);
+  plain_functions_.end_trial(numbers);
+  if (!numbers) return;
+  ++counters().left_to_python;
+  if (logs().fallbacks || logs().graph_breaks) log_line(fmt::format("tenon: {}: a function that draws numbers at which it breaks, and gives nothing else, is called as plain Python from now on", name_));
 }
 
 void FunctionCache::report_plain_function(const CapturePoint& point, std::string_view why) {

@@ -60,6 +60,8 @@ class FunctionCache {
   /// Takes note of a segment that has left the function in which it began, and done nothing but find numbers that are wanted then.
   void note_numbers(const CapturePoint& from);
   /// Whether a continuation is in a function that is left to plain Python.
+  /// A function that is called as it is has given `result` (null where there is none).
+  void end_plain_trial(PyObject* result);
   bool is_in_plain_function(const CapturePoint& point) const { return point.called_code() && plain_functions_.contains(point.called_code()); }
   /// Logs that a graph could not run on these values.
   void report_refusal(RunStatus status) const;

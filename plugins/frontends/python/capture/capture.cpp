@@ -102,6 +102,20 @@ Ending run_to_the_end(Evaluator& evaluator, const CaptureStart& start) {
   return ending;
 }
 
+/// The code of a called function that has drawn the numbers for which a graph ends, and done nothing on arrays: the innermost one; where the graph does nothing
+/// on arrays at all, the one that has recorded the first of its nodes.
+Ref drawn_in(Evaluator& evaluator) {
+  constexpr int kPassesOn = CO_VARARGS | CO_VARKEYWORDS;
+  const std::size_t work = evaluator.recorder().array_work();
+  if (work == 0) return evaluator.first_to_record();
+  const auto& frames = evaluator.frames();
+  if (frames.size() < 2) return {};
+  const Frame& frame = *frames.back();
+  const bool draws = frame.work_before == work && evaluator.recorder().recorded() > frame.nodes_before;
+  if (!draws || frame.kept || frame.generator || (frame.code->code()->co_flags & kPassesOn) == kPassesOn) return {};
+  return frame.code->object;
+}
+
 /// The break of a run that ended in an exception. The heap is rolled back already.
 CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
   Heap& heap = evaluator.heap();
@@ -116,6 +130,9 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
     stop_before = loop.stop_before();
     result = break_at(evaluator, loop);
     result.leaves = true;
+  } catch (const PlainCall& call) {
+    result = break_at(evaluator, call);
+    result.calls_plain = true;
   } catch (const ElementsNeeded& read) {
     result = break_at(evaluator, read);
     result.reads_elements = true;
@@ -143,6 +160,7 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
     result = break_at(evaluator, python ? GraphBreak("the call raises an exception", kRaisesHint) : GraphBreak(fmt::format("an internal failure: {}", fault.what()), kReportHint));
   }
   PyErr_Clear();
+  if (result.reads_elements || result.wants_numbers) result.drawn_in = drawn_in(evaluator);
   const std::optional<std::size_t> elements = evaluator.loops().unrolled().unfinished();
   if (elements && *elements < stop_before && !result.raises) {
     stop_before = *elements;

@@ -84,6 +84,8 @@ class Evaluator {
   void push_frame(std::unique_ptr<Frame> frame);
   /// The innermost frame, which runs no longer.
   std::unique_ptr<Frame> take_frame();
+  /// The code of the called function that has recorded the first of the nodes, in no call of its own; empty where there is none.
+  Ref first_to_record() const;
   /// Adds one that was there when the capture began, before any that is pushed.
   void keep_frame(std::unique_ptr<Frame> frame) {
     frames_.push_back(std::move(frame));
@@ -141,6 +143,7 @@ class Evaluator {
   bool interrupted() const;
   void require_no_stand_in_in_text();
   void finish(Ref result);
+  bool may_be_plain(const Frame& frame, std::size_t depth) const;
 
   Recorder& recorder_;
   Heap& heap_;
@@ -152,6 +155,7 @@ class Evaluator {
   const char* late_failure_ = nullptr;
   std::size_t late_failure_at_ = 0;
   std::vector<int> ends_;
+  Ref first_to_record_;          // among functions that have returned
   std::size_t kept_frames_ = 0;  // those that were there when the capture began
 
   Attributes attributes_{*this, heap_, recorder_};

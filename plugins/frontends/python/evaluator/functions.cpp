@@ -267,7 +267,7 @@ void Functions::enter(PyObject* function, Arguments arguments, Completion comple
   PyFunctionObject* parts = as_function(function);
   if (heap_.source_of(function) == SourceId{} && !heap_.is_born(function)) heap_.make_known(function, heap_.sources().constant(function));
   if (const FunctionRule* rule = rule_of_module(function)) throw GraphBreak(rule->reason, rule->hint);
-  if (options_.plain && !core_.frames().empty() && options_.plain->contains(parts->func_code)) throw GraphBreak("a function that breaks often, and does little in between, is called as it is", "TENON_LOGS=graph_breaks says where it breaks; without these breaks it is compiled");
+  if (options_.plain && !core_.frames().empty() && options_.plain->contains(parts->func_code)) throw PlainCall("a function that breaks often, and does little in between, is called as it is", "TENON_LOGS=graph_breaks says where it breaks; without these breaks it is compiled");
   if (reinterpret_cast<PyCodeObject*>(parts->func_code)->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR)) throw GraphBreak("a coroutine is called", kAwaitHint);
   if (makes_renamed_generator(parts)) throw GraphBreak("a call of a generator function that was given another name, which its generators have");
   guard_function(heap_, function);

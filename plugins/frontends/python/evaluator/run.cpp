@@ -41,7 +41,7 @@ Evaluator::Evaluator(Recorder& recorder, Heap& heap, const CaptureOptions& optio
 void Evaluator::push_frame(std::unique_ptr<Frame> frame) {
   const auto made = static_cast<int>(frames_.size() - kept_frames_);
   if (frames_.size() >= kDeepestChain || made >= compat::frames_left()) throw GraphBreak("a recursion deeper than the evaluator follows", "a loop in place of the recursion is followed");
-  if (options_.plain) frame->work_before = recorder_.array_work();
+  if (options_.plain) frame->work_before = recorder_.array_work(), frame->nodes_before = recorder_.recorded();
   frames_.push_back(std::move(frame));
 }
 
@@ -49,7 +49,21 @@ std::unique_ptr<Frame> Evaluator::take_frame() {
   std::unique_ptr<Frame> taken = std::move(frames_.back());
   frames_.pop_back();
   if (options_.plain && recorder_.array_work() > taken->work_before) options_.plain->note_work(taken->code->object.get());
+  if (!first_to_record_ && may_be_plain(*taken, frames_.size())) first_to_record_ = taken->code->object;
   return taken;
+}
+
+bool Evaluator::may_be_plain(const Frame& frame, std::size_t depth) const {
+  constexpr int kNone = CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR, kPassesOn = CO_VARARGS | CO_VARKEYWORDS;
+  const int flags = frame.code->code()->co_flags;
+  return depth > 0 && !frame.kept && !frame.generator && (flags & kNone) == 0 && (flags & kPassesOn) != kPassesOn && recorder_.recorded() > frame.nodes_before;
+}
+
+Ref Evaluator::first_to_record() const {
+  if (first_to_record_) return first_to_record_;
+  for (std::size_t depth = frames_.size(); depth-- > 0;)
+    if (may_be_plain(*frames_[depth], depth)) return frames_[depth]->code->object;
+  return {};
 }
 
 /// Those that a break has left tell what they have done, too.

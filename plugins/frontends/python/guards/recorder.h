@@ -166,6 +166,13 @@ class Recorder {
   virtual void end_branch(std::span<PyObject* const>) {}
   virtual std::vector<Ref> choose(PyObject*, PyObject*) { return {}; }
 
+  /// Records what follows as torch.vmap has it computed for one example of a batch: gives those of tensors, along their first dimensions, until `end_batch`
+  /// names what the function gives of tensors: gives these for the whole batch. What is not computed point by point throws GraphBreak.
+  virtual std::vector<Ref> begin_batch(std::span<PyObject* const>) { throw GraphBreak("torch.vmap"); }
+  virtual std::vector<Ref> end_batch(std::span<PyObject* const>) { return {}; }
+  /// Whether the program enters torch's mode in which a tensor without dimensions is no number as an index, or leaves it.
+  virtual void index_by_tensors(bool) { throw GraphBreak("a torch function mode is entered"); }
+
   /// Floating-point errors are handled as np.errstate with these modes by kind does, until it is left. Throws GraphBreak for what no graph can do.
   virtual void enter_error_state(PyObject*) { throw GraphBreak("np.errstate changes how floating-point errors are handled", kErrstateHint); }
   virtual void leave_error_state() {}

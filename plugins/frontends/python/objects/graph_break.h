@@ -45,6 +45,12 @@ class ElementsNeeded : public GraphBreak {
   explicit ElementsNeeded(std::string reason, std::string hint = kTensorHint) : GraphBreak(std::move(reason), std::move(hint)) {}
 };
 
+/// Ends the capture before a call of a function that is called as it is.
+class PlainCall : public GraphBreak {
+ public:
+  using GraphBreak::GraphBreak;
+};
+
 /// Ends the capture because a branch of the program goes by the elements of a tensor.
 class BranchOnElements : public GraphBreak {
  public:

@@ -119,12 +119,15 @@ std::shared_ptr<BranchTrace> RecordedBranches::cut_trace(const Branch& branch, I
   return trace;
 }
 
+RecordedBranches::Branch RecordedBranches::take() {
+  Branch last = std::move(branches_.back());
+  branches_.pop_back();
+  --core_.branches;
+  return last;
+}
+
 std::vector<Ref> RecordedBranches::choose(PyObject* function, PyObject* predicate) {
-  Branch otherwise = std::move(branches_.back());
-  branches_.pop_back();
-  Branch then = std::move(branches_.back());
-  branches_.pop_back();
-  core_.branches -= 2;
+  Branch otherwise = take(), then = take();
   for (std::size_t i = 0; i < then.results.size(); ++i) {
     const StandIn &a = core_.stand_ins[then.results[i]], &b = core_.stand_ins[otherwise.results[i]];
     if (a.kind != b.kind || !(core_.graph.type(then.values[i]) == core_.graph.type(otherwise.values[i])) || a.strides != b.strides)

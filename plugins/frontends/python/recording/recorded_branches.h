@@ -25,8 +25,6 @@ class RecordedBranches {
   void end(std::span<PyObject* const> results);
   /// Chooses among the two branches that ended last: gives the stand-ins of the results. `function`, for people, is given the predicate.
   std::vector<Ref> choose(PyObject* function, PyObject* predicate);
-
- private:
   /// Where its recording began, then what it came to.
   struct Branch {
     struct Present {
@@ -42,6 +40,10 @@ class RecordedBranches {
     std::optional<ir::ValueId> random_token;  // before it
     std::shared_ptr<BranchTrace> trace;
   };
+  /// The branch that ended last, which is none of a choice. Its nodes are in the graph as yet.
+  Branch take();
+
+ private:
   std::shared_ptr<BranchTrace> cut_trace(const Branch& branch, Index older);
   void trace_choice(PyObject* function, PyObject* predicate, std::vector<std::shared_ptr<BranchTrace>> branches, const std::vector<Ref>& results,
                     std::size_t first_node);

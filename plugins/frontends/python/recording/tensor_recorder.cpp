@@ -15,6 +15,7 @@
 #include "python/library/torch_device.h"
 #include "python/library/torch_library.h"
 #include "python/objects/imported.h"
+#include "python/objects/sequences.h"
 #include "python/opaque/quiet_calls.h"
 #include "python/recording/memory/device_results.h"
 #include "python/recording/recorded_lists.h"
@@ -237,6 +238,8 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
     if (function.has(Trait::chosen_by_index) && PyTuple_GET_SIZE(args) == 2)
       if (Ref item = constants_.item(args)) return item;
   }
+  if (index_modes_ > 0 && function.has(Trait::chosen_by_index))
+    if (Ref found = at_index_tensors(args)) return found;
   if (function.flavour == ops::Flavour::torch && function.has(Trait::subscripts))
     if ((indexed = known_.with_integers(args, true))) args = indexed.get();
   if (core_.symbols.any_data() && function.kind != CallClass::metadata) late_sizes_.refuse(function, core_.stand_ins.among(args, kwargs));
@@ -256,6 +259,7 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
     case CallClass::same_elements: return calls_.record(callable, function, args, kwargs);
     case CallClass::metadata: return metadata_.answer(callable, function, args, kwargs);
     case CallClass::data:
+      require_no_example();
       if (std::optional<Ref> answer = known_.answer(callable, function, args, kwargs)) return std::move(*answer);
       if (function.has(Trait::gives_number) && PyTuple_GET_SIZE(args) == 1 && core_.stand_ins.find(PyTuple_GET_ITEM(args, 0)))
         if (Ref number = element_numbers_.number(PyTuple_GET_ITEM(args, 0), nullptr)) return number;
@@ -273,6 +277,22 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   Ref name = Ref::steal(PyObject_Repr(callable));
   PyErr_Clear();
   throw GraphBreak(fmt::format("a tensor is given to {}, which is not known", name ? PyUnicode_AsUTF8(name.get()) : "a function"), advice_on(callable));
+}
+
+/// What TransformGetItemToIndex makes of a subscript by tensors alone. Nothing for another one.
+Ref TensorRecorder::at_index_tensors(PyObject* args) {
+  PyObject* subscript = PyTuple_GET_ITEM(args, 1);
+  Ref items = PyTuple_CheckExact(subscript) ? checked(PySequence_List(subscript)) : list_of({Ref::borrow(subscript)});
+  const auto is_tensor = [&](PyObject* item) { return core_.stand_ins.find(item).has_value(); };
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(items.get()); ++at) {
+    PyObject* item = PyList_GET_ITEM(items.get(), at);
+    if (PyLong_Check(item) || is_symbolic_int(item) || PyTuple_Check(item) || PyList_Check(item)) throw GraphBreak("a subscript under TransformGetItemToIndex by numbers or lists");
+    if (!is_tensor(item)) return {};
+  }
+  Ref function = known_torch_library()->module;
+  for (const char* name : {"ops", "aten", "index", "Tensor"}) function = checked(PyObject_GetAttrString(function.get(), name));
+  Ref given = checked(PyTuple_Pack(2, PyTuple_GET_ITEM(args, 0), items.get()));
+  return call(function.get(), given.get(), nullptr);
 }
 
 /// A call that is to make a leaf of torch's autograd graph.

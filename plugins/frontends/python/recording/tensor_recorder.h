@@ -22,6 +22,7 @@
 #include "python/recording/numbers/scalar_functions.h"
 #include "python/recording/opaque/opaque_writes.h"
 #include "python/recording/opaque/random_calls.h"
+#include "python/recording/recorded_batches.h"
 #include "python/recording/recorded_branches.h"
 #include "python/recording/recorded_calls.h"
 #include "python/recording/recorded_crossings.h"
@@ -87,8 +88,14 @@ class TensorRecorder final : public Recorder, public StandInUses {
   bool scalar_comparison(int operation, PyObject* a, PyObject* b) override { return arithmetic_.compare(operation, a, b); }
   Ref whole_number(PyObject* number, std::string_view function) override { return arithmetic_.whole_number(number, function); }
   Ref rounded(PyObject* number, PyObject* digits) override { return arithmetic_.rounded(number, digits); }
-  Ref number_of(PyObject* stand_in, PyTypeObject* type) override { return element_numbers_.number(stand_in, type); }
-  Ref number_in_format(PyObject* stand_in, PyObject* spec) override { return element_numbers_.number_in_format(stand_in, spec); }
+  Ref number_of(PyObject* stand_in, PyTypeObject* type) override {
+    require_no_example();
+    return element_numbers_.number(stand_in, type);
+  }
+  Ref number_in_format(PyObject* stand_in, PyObject* spec) override {
+    require_no_example();
+    return element_numbers_.number_in_format(stand_in, spec);
+  }
   Ref late_text(PyObject* function, PyObject* arguments) override { return texts_.made(function, arguments); }
   std::optional<LateCall> late_call(PyObject* stand_in) override { return how_text_is_made(stand_in); }
   [[noreturn]] void need_scalar(const ScalarValue& scalar, const char* use) override { python::need_scalar(core_.symbols, scalar, use); }
@@ -101,8 +108,14 @@ class TensorRecorder final : public Recorder, public StandInUses {
   std::size_t array_work() override { return array_work_.count(core_.graph); }
   Ref length(PyObject* stand_in) override { return metadata_.length(stand_in); }
   Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) override;
-  std::optional<bool> truth_of(PyObject* stand_in) override { return known_.truth(stand_in); }
-  bool assume(PyObject* stand_in, bool truth) override { return assumptions_.assume(stand_in, truth); }
+  std::optional<bool> truth_of(PyObject* stand_in) override {
+    require_no_example();
+    return known_.truth(stand_in);
+  }
+  bool assume(PyObject* stand_in, bool truth) override {
+    require_no_example();
+    return assumptions_.assume(stand_in, truth);
+  }
   Walked walk(const GradientWalk& walk, GuardSet& guards) override {
     functions_.require_walkable(walk.from);
     return gradients_.walk(walk, guards);
@@ -144,6 +157,9 @@ class TensorRecorder final : public Recorder, public StandInUses {
   void begin_branch() override { branches_.begin(); }
   void end_branch(std::span<PyObject* const> results) override { branches_.end(results); }
   std::vector<Ref> choose(PyObject* function, PyObject* predicate) override { return branches_.choose(function, predicate); }
+  std::vector<Ref> begin_batch(std::span<PyObject* const> tensors) override { return batches_.begin(tensors); }
+  std::vector<Ref> end_batch(std::span<PyObject* const> results) override { return batches_.end(results); }
+  void index_by_tensors(bool enters) override { index_modes_ += enters ? 1 : -1; }
   void enter_error_state(PyObject* modes) override;
   void leave_error_state() override { core_.error_handlings.leave(core_.graph); }
 
@@ -158,10 +174,15 @@ class TensorRecorder final : public Recorder, public StandInUses {
 
  private:
   Ref leaf(PyObject* callable, PyObject* args, PyObject* kwargs);
+  Ref at_index_tensors(PyObject* args);
+  void require_no_example() const {
+    if (batches_.any()) throw GraphBreak("torch.vmap of a function that asks for elements");
+  }
   bool tracks_reals(std::span<const Ref> arguments) const;
   Ref drawing(const ForeignFunction& function, std::span<const Ref> arguments);
 
   RecordedGraph core_;
+  int index_modes_ = 0;  // entered and not left: subscripts by tensors without dimensions are none by numbers
   ArrayWork array_work_;
   RecordedInputs inputs_;
   History history_;
@@ -193,6 +214,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   RecordedCalls calls_{core_, history_, *this, known_, late_sizes_, opaque_, opaque_writes_, constants_, op_calls_, writes_, results_};
   RecordedCrossings crossings_{core_, trace_, *this};
   RecordedBranches branches_{core_, inputs_, trace_};
+  RecordedBatches batches_{core_, branches_, *this};
   RecordedGradients gradients_{core_, inputs_, history_, results_, trace_};
   RecordedFunctions functions_{core_, inputs_, history_, trace_, gradients_};
   RecordedOutputs outputs_{core_, inputs_, trace_, assumptions_, late_views_, opaque_, gradients_};

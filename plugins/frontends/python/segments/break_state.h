@@ -25,6 +25,8 @@ struct CaptureBreak {
   bool steps = false;        // a loop is gone through round by round, whatever numbers are taken as
   bool raises = false;       // the program itself raises an exception here that it does not handle
   bool interrupted = false;  // by what a signal's handler raised, which is kept (compat::take_interrupt), or by a KeyboardInterrupt, which is set
+  bool calls_plain = false;  // a function that is called as it is
+  Ref drawn_in;              // for a number of a graph without anything on arrays: the code of the called function that has first computed in it
   bool unsettled = false;    // what was read changed under the capture (a module that imports its parts on first use): another one may succeed
 };
 

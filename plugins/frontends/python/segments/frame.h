@@ -39,6 +39,7 @@ struct Frame {
   PyObject* generator = nullptr;  // the generator whose frame this is (borrowed: it is alive while the frame runs)
   bool kept = false;              // it was there when the capture began
   std::size_t work_before = 0;    // Recorder::array_work when it was entered
+  std::size_t nodes_before = 0;   // Recorder::recorded then
   Ref saved_exception;            // generators: what was being handled where it was resumed
 
   const Instruction& instruction() const { return code->instructions[current]; }

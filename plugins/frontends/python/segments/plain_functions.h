@@ -3,6 +3,7 @@
 
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "python/objects/ref.h"
 
@@ -27,6 +28,22 @@ class PlainFunctions {
     Record& record = record_of(code);
     return !record.works && leave(record);
   }
+  /// Takes note that a graph would end for a number that a function has drawn, without anything on arrays in it: unless it has been tried before, the
+  /// function is called as it is from now on, until `end_trial` says what it gives. Gives whether it is.
+  bool begin_trial(PyObject* code) {
+    Record& record = record_of(code);
+    if (record.works || std::exchange(record.tried, true) || !leave(record)) return false;
+    on_trial_.push_back(code);
+    return true;
+  }
+  bool is_on_trial() const { return !on_trial_.empty(); }
+  /// Whoever gives more than numbers has computed on arrays.
+  void end_trial(bool gives_numbers) {
+    for (PyObject* code : std::exchange(on_trial_, {})) {
+      record_of(code).works = !gives_numbers;
+      record_of(code).is_plain = gives_numbers;
+    }
+  }
   bool contains(PyObject* code) const {
     if (!any_) return false;
     const auto found = records_.find(code);
@@ -34,6 +51,7 @@ class PlainFunctions {
   }
   void clear() {
     any_ = false;
+    on_trial_.clear();
     records_.clear();
   }
 
@@ -45,6 +63,7 @@ class PlainFunctions {
     double gain = 0;
     bool works = false;
     bool is_plain = false;
+    bool tried = false;
   };
   Record& record_of(PyObject* code) {
     Record& record = records_[code];
@@ -56,6 +75,7 @@ class PlainFunctions {
     return !std::exchange(record.is_plain, true);
   }
   std::map<PyObject*, Record> records_;
+  std::vector<PyObject*> on_trial_;  // code, kept by its record
   bool any_ = false;
 };
 
