@@ -76,8 +76,9 @@ class PerfCode {
     if (process_ != getpid()) open();
     const auto address = reinterpret_cast<std::uint64_t>(code);
     if (!dumps_) return write(fmt::format("{:x} {:x} {}\n", address, bytes, name));
-    // Lines come before the code that they are of.
-    if (!file.empty()) write(dump_record(kDebugInfo, as_bytes(address, std::uint64_t{1}, address, line, std::int32_t{0}) + ended_by_zero(file)));
+    // Lines come before the code that they are of. perf ends the last entry where it begins: a second one stands at the end of the code.
+    const auto entry = [&](std::uint64_t at) { return as_bytes(at, line, std::int32_t{0}) + ended_by_zero(file); };
+    if (!file.empty()) write(dump_record(kDebugInfo, as_bytes(address, std::uint64_t{2}) + entry(address) + entry(address + bytes)));
     const auto process = static_cast<std::uint32_t>(process_), thread = static_cast<std::uint32_t>(gettid());
     const std::string load = as_bytes(process, thread, address, address, static_cast<std::uint64_t>(bytes), ++loads_) + ended_by_zero(name);
     write(dump_record(kCodeLoad, load + std::string(static_cast<const char*>(code), bytes)));

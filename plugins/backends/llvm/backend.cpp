@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "claiming.h"
+#include "compile/code_memory.h"
 #include "core/ir/buffer.h"
 #include "run/program.h"
 
@@ -14,7 +15,9 @@ class LlvmBackend : public Backend {
  public:
   static constexpr std::uint32_t kFlags = TENON_DYNAMIC_SHAPES | TENON_COMPILE_REENTRANT | TENON_EXECUTE_REENTRANT | TENON_STRIDED_INPUTS | TENON_BAKED_CONSTANTS;
 
-  LlvmBackend(HostServices host, std::string options) : host_(host), options_(nlohmann::json::parse(options)) {}
+  LlvmBackend(HostServices host, std::string options) : host_(host), options_(nlohmann::json::parse(options)) {
+    if (Profiling(host_).takes_code()) use_anonymous_code_memory();
+  }
 
   void claim(const GraphView& graph, Claims& claims) override { claim_nodes(ir::read_buffer(graph.bytes()).value(), claims); }
 

@@ -32,8 +32,8 @@ std::size_t rounded_up(std::size_t bytes, std::size_t multiple) { return (bytes 
 /// moment of a write, so that pieces share pages; elsewhere each piece has pages of its own, which are writable before they are executable.
 class Slab {
  public:
-  explicit Slab(std::size_t bytes) : bytes_(bytes) {
-    if (map_twice()) return;
+  Slab(std::size_t bytes, bool anonymous) : bytes_(bytes) {
+    if (!anonymous && map_twice()) return;
     void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped == MAP_FAILED) throw Exception(Code::out_of_memory, std::string("no memory for generated code: ") + std::strerror(errno));
     code_ = static_cast<std::byte*>(mapped);
@@ -62,7 +62,7 @@ class Slab {
   }
 
   std::size_t taken = 0;
-  bool closed = false;  // a fork has shared it: nothing is put into it any more
+  bool closed = false;  // nothing is put into it any more
 
  private:
   bool map_twice() {
@@ -99,6 +99,9 @@ class Slab {
 /// Counts before and after each fork of this process.
 std::atomic<unsigned> forks{0};
 
+/// Whether code is to lie in anonymous mappings, here and in children.
+std::atomic<bool> anonymous{false};
+
 /// The slabs and their free ranges, from which the smallest that suffices is taken.
 class CodeMemory {
  public:
@@ -134,6 +137,11 @@ class CodeMemory {
     if (slab.taken == 0 && (slab.closed || slab.bytes() > kSlabBytes || has_other_empty(slab))) drop(slab);
   }
 
+  void use_anonymous() {
+    const std::lock_guard lock(mutex_);
+    if (!anonymous.exchange(true)) close_slabs();
+  }
+
   CodeMemoryUse use() {
     const std::lock_guard lock(mutex_);
     CodeMemoryUse use;
@@ -146,6 +154,10 @@ class CodeMemory {
   void close_shared() {
     if (seen_forks_ == forks.load(std::memory_order_relaxed)) return;
     seen_forks_ = forks.load(std::memory_order_relaxed);
+    close_slabs();
+  }
+
+  void close_slabs() {
     by_size_.clear();
     by_place_.clear();
     for (auto& [place, slab] : slabs_) slab->closed = true;
@@ -153,7 +165,7 @@ class CodeMemory {
   }
 
   void add_slab(std::size_t least) {
-    auto made = std::make_unique<Slab>(rounded_up(std::max(least, kSlabBytes), page_bytes()));
+    auto made = std::make_unique<Slab>(rounded_up(std::max(least, kSlabBytes), page_bytes()), anonymous.load());
     granule_ = std::max(granule_, made->granule());  // ranges of pages are never split
     Slab& slab = *made;
     slabs_.emplace(slab.begin(), std::move(made));
@@ -245,6 +257,8 @@ std::unique_ptr<CodePiece> take_code_memory(std::size_t bytes) {
   const auto [slab, place] = memory.take(bytes);
   return std::make_unique<Piece>(memory, *slab, place, bytes);
 }
+
+void use_anonymous_code_memory() { code_memory().use_anonymous(); }
 
 CodeMemoryUse code_memory_use() { return code_memory().use(); }
 

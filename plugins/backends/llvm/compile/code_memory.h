@@ -29,6 +29,9 @@ class CodePiece {
 /// forks: what a parent and its child both may run is written by neither.
 std::unique_ptr<CodePiece> take_code_memory(std::size_t bytes);
 
+/// Has code lie in anonymous mappings from now on, each piece on pages of its own: Linux perf looks for names of code in /tmp/perf-PID.map there only.
+void use_anonymous_code_memory();
+
 /// What is mapped for code and how much of it is taken, in bytes.
 struct CodeMemoryUse {
   std::size_t mappings = 0, mapped = 0, taken = 0;
