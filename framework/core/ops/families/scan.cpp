@@ -305,7 +305,8 @@ Values decompose_cumprod_gradient(NodeBuilder& b, const OpQuery& q) {
 Op cumprod_gradient_op() {
   Op op;
   op.name = "cumprod_gradient";
-  op.schema = "(Tensor self, Tensor gradient, *, int dim) -> Tensor";
+  op.schema = "(Tensor input, Tensor gradient, *, int dim) -> Tensor";
+  op.aliases = names({"tenon._by_torch.cumprod_gradient"}, "(input, gradient, dim)");
   op.infer = [](const OpQuery& q) -> Result<infer::Types> {
     infer::require_operands(q, 2, 2);
     dim_of(q);

@@ -51,6 +51,14 @@ def attention_gradients(gradient: torch.Tensor, query: torch.Tensor, key: torch.
         return torch.autograd.grad(result, leaves, gradient)
 
 
+def cumprod_gradient(input: torch.Tensor, gradient: torch.Tensor, dim: int) -> torch.Tensor:
+    zeros = (input == 0).cumsum(dim)
+    first = (input == 0) & (zeros == 1)
+    before = (gradient * input.cumprod(dim)).flip(dim).cumsum(dim).flip(dim) / input
+    behind = torch.where(zeros == 0, 0.0, gradient * torch.where(first, 1.0, input).cumprod(dim)).sum(dim, keepdim=True)
+    return torch.where(zeros == 0, before, torch.where(first, behind, 0.0))
+
+
 def _reached(sizes: list[int], gradient: torch.Tensor, kernel: list[int], stride: list[int], before: list[int], dilation: list[int]) -> list[int]:
     """How far behind an input the last window reaches; less than 0 where it ends before."""
     return [(n - 1) * s + d * (k - 1) + 1 - size - b for n, s, d, k, size, b in zip(gradient.shape[2:], stride, dilation, kernel, sizes, before)]
