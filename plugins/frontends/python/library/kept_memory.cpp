@@ -2,30 +2,32 @@
 
 namespace tenon::python {
 
-KeptMemory memory_of(void* tensor, DType dtype) {
-  KeptMemory kept;
-  kept.storage = TorchRef::borrow(layout::storage(tensor));
-  kept.counts = TorchRef::borrow(layout::field<void*>(tensor, 40));
-  kept.offset = layout::storage_offset(tensor) * static_cast<std::int64_t>(size_of(dtype));
-  kept.version = kept.version_now();
-  return kept;
+namespace {
+
+KeptMemory kept(void* tensor, DType dtype, void* counts, bool is_leaf) {
+  KeptMemory made;
+  made.storage = TorchRef::borrow(layout::storage(tensor));
+  made.counts = TorchRef::borrow(counts);
+  made.is_leaf = is_leaf;
+  made.offset = layout::storage_offset(tensor) * static_cast<std::int64_t>(size_of(dtype));
+  made.version = made.version_now();
+  return made;
 }
+
+void* counter_of(void* tensor) { return layout::field<void*>(tensor, 40); }
+
+}  // namespace
+
+KeptMemory memory_of(void* tensor, DType dtype) { return kept(tensor, dtype, counter_of(tensor), false); }
 
 KeptMemory memory_of_input(void* tensor, DType dtype) {
   void* meta = layout::autograd_meta(tensor);
   const bool is_leaf = meta && layout::field<void*>(meta, 48) == nullptr && layout::requires_grad(tensor);
-  if (!is_leaf) return memory_of(tensor, dtype);
-  KeptMemory kept;
-  kept.storage = TorchRef::borrow(layout::storage(tensor));
-  kept.counts = TorchRef::borrow(tensor);
-  kept.is_leaf = true;
-  kept.offset = layout::storage_offset(tensor) * static_cast<std::int64_t>(size_of(dtype));
-  kept.version = kept.version_now();
-  return kept;
+  return is_leaf ? kept(tensor, dtype, tensor, true) : memory_of(tensor, dtype);
 }
 
 std::uint32_t KeptMemory::version_now() const {
-  void* counter = is_leaf ? layout::field<void*>(counts.get(), 40) : counts.get();
+  void* counter = is_leaf ? counter_of(counts.get()) : counts.get();
   return counter ? layout::field<std::atomic<std::uint32_t>>(counter, 16).load() : 0;
 }
 
