@@ -14,8 +14,8 @@
 
 namespace tenon::llvm_backend {
 
-/// Rows that one task takes at most: with all taps of a panel of columns their sums stay in a second-level cache.
-inline constexpr std::int64_t kOuterRows = 96;
+/// Rows that one task takes at most: with all taps of a panel of columns their sums stay in a second-level cache; of one tap more, whose columns are then read less often.
+inline constexpr std::int64_t kOuterRows = 96, kOuterRowsOfOneTap = 144;
 /// Places of a part of the sum that is done by itself at least, and tasks from which threads have enough to do without such parts.
 inline constexpr std::int64_t kPlacesOfPart = 1024, kEnoughTasks = 16;
 /// The most elements that partial sums of all parts have.
@@ -23,7 +23,7 @@ inline constexpr std::int64_t kPartialSums = 2 * 1024 * 1024;
 /// Tiles of rows that read operands where they lie: more read copies of them, where a run is a line of the cache or less. Pixels are often a power of two
 /// apart, and their lines then crowd into few sets of the first-level cache, which holds none of them until the next tile.
 inline constexpr std::int64_t kFewTiles = 2;
-/// Elements of the sums of several panels that a task adds up where it copies: half a second-level cache.
+/// Elements of the sums of several panels that a task adds up, where it copies or there is one tap: half a second-level cache.
 inline constexpr std::int64_t kSumsOfTask = 64 * 1024;
 
 template <class T>
@@ -32,13 +32,12 @@ class OuterProduct {
   OuterProduct(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& p, bool parallel)
       : host_(host), kernel_(kernel), p_(p), runs_(*p.runs), parallel_(parallel), width_(kernel.tile.columns), height_(kernel.tile.rows), places_(p.steps * p.step_depth),
         taps_(static_cast<std::int64_t>(runs_.of_taps.size())), run_(static_cast<std::int64_t>(runs_.of_run.size())), panels_((run_ + width_ - 1) / width_),
-        blocks_((p.m + kOuterRows - 1) / kOuterRows) {
+        blocks_((p.m + most_rows() - 1) / most_rows()) {
     if (p_.m == 0 || p_.n == 0) return;
     rows_ = ((p_.m + blocks_ - 1) / blocks_ + height_ - 1) / height_ * height_;
     blocks_ = (p_.m + rows_ - 1) / rows_;
-    const bool narrow = !is_wide_row<T>(width_), many_places = taps_ == 1 && places_ >= kEnoughTasks * kPlacesOfPart;
-    copies_ = (narrow || many_places) && rows_ > kFewTiles * height_, copies_runs_ = copies_ && narrow;
-    together_ = copies_ ? std::clamp<std::int64_t>(kSumsOfTask / sums(), 1, panels_) : 1;
+    copies_ = !is_wide_row<T>(width_) && rows_ > kFewTiles * height_;
+    together_ = copies_ || taps_ == 1 ? std::clamp<std::int64_t>(kSumsOfTask / sums(), 1, panels_) : 1;
     groups_ = (panels_ + together_ - 1) / together_;
     const std::int64_t tasks = blocks_ * groups_, most = kPartialSums / std::max<std::int64_t>(1, blocks_ * panels_ * sums());
     parts_ = std::clamp<std::int64_t>(std::min({kEnoughTasks / tasks, places_ / kPlacesOfPart, most}), 1, kEnoughTasks);
@@ -71,6 +70,8 @@ class OuterProduct {
   /// Rows whose parts are added up and finished together.
   static constexpr std::int64_t kMergedRows = 12;
 
+  std::int64_t most_rows() const { return taps_ == 1 ? kOuterRowsOfOneTap : kOuterRows; }
+
   /// Elements of the sums of one panel and block: for each tap a block of rows as wide as a tile.
   std::int64_t sums() const { return taps_ * rows_ * width_; }
 
@@ -101,19 +102,28 @@ class OuterProduct {
 
   /// Adds up places [first, end) of a block of rows and a group of panels: some at a time, which stay in the first-level cache for all rows.
   void add_up(std::int64_t task, std::int64_t first, std::int64_t end, T* sums) const {
-    const std::int64_t row = task / groups_ * rows_, rows = std::min(rows_, p_.m - row), panel = task % groups_ * together_;
-    const T* const a = static_cast<const T*>(p_.a) + row;
-    std::vector<std::int64_t> table(static_cast<std::size_t>(taps_ * kPlacesOfTable));
+    const std::int64_t row = task / groups_ * rows_, rows = std::min(rows_, p_.m - row), panel = task % groups_ * together_, last = std::min(panels_, panel + together_);
+    const T *const a = static_cast<const T*>(p_.a) + row, *const b = static_cast<const T*>(p_.b) + panel * width_;
+    const std::int64_t columns = std::min(last * width_, run_) - panel * width_, tiles = (rows + height_ - 1) / height_ * (last - panel);
+    std::vector<std::int64_t> table(static_cast<std::size_t>(taps_ * kPlacesOfTable)), next(table.size());
     Scratch memory;
     T* const own = copies_ ? static_cast<T*>(memory.take(static_cast<std::size_t>(kPlacesOfTable * (rows_ + width_)) * sizeof(T))) : nullptr;
+    fill(table.data(), first, end);
     for (std::int64_t k = first; k == first || k < end; k += kPlacesOfTable) {
-      const std::int64_t count = std::min(kPlacesOfTable, end - k);
-      for (std::int64_t i = 0; i < count; i += kPlacedTogether) p_.kernels->place_columns({k + i, std::min(kPlacedTogether, count - i), 0, 0, 0, taps_}, table.data() + i);
+      const std::int64_t count = std::min(kPlacesOfTable, end - k), left = std::clamp<std::int64_t>(end - k - count, 0, kPlacesOfTable);
+      fill(next.data(), k + count, end);
+      Coming coming{a + (k + count) * p_.a_column, b, next.data(), rows, columns, taps_ == 1 ? left : 0, (left + tiles - 1) / tiles};
       const T* from = a + k * p_.a_column;
       if (copies_) copy_rows(from, rows, count, own), from = own;
-      for (std::int64_t q = panel; q < std::min(panels_, panel + together_); ++q)
-        add_places(q, {from, rows, count}, table.data(), sums + (q - panel) * this->sums(), added_if(k > first), copies_runs_ ? own + kPlacesOfTable * rows_ : nullptr);
+      for (std::int64_t q = panel; q < last; ++q) add_places(q, {from, rows, count}, table.data(), sums + (q - panel) * this->sums(), added_if(k > first), coming, copies_ ? own + kPlacesOfTable * rows_ : nullptr);
+      table.swap(next);
     }
+  }
+
+  /// Writes where the runs of at most kPlacesOfTable places from `first` on start.
+  void fill(std::int64_t* table, std::int64_t first, std::int64_t end) const {
+    const std::int64_t count = std::min(kPlacesOfTable, end - first);
+    for (std::int64_t i = 0; i < count; i += kPlacedTogether) p_.kernels->place_columns({first + i, std::min(kPlacedTogether, count - i), 0, 0, 0, taps_}, table + i);
   }
 
   /// Rows of the left operand at some places.
@@ -122,8 +132,26 @@ class OuterProduct {
     std::int64_t rows, places;
   };
 
-  /// Adds up some places of a panel, whose runs are copied to `copy` where that pays.
-  void add_places(std::int64_t panel, const Rows& of, const std::int64_t* table, T* sums, Before before, T* copy) const {
+  /// The places after those that are added up: some are fetched with each tile, which reads a line of each place, too far apart for a processor to foresee.
+  struct Coming {
+    const T *a, *b;
+    const std::int64_t* table;
+    std::int64_t rows, columns, places, some, at = 0;
+  };
+
+  void fetch(Coming& coming) const {
+    for (const std::int64_t end = std::min(coming.places, coming.at + coming.some); coming.at < end; ++coming.at) {
+      fetch(coming.a + coming.at * p_.a_column, coming.rows);
+      if (coming.table[coming.at] >= 0) fetch(coming.b + coming.table[coming.at], coming.columns);
+    }
+  }
+
+  static void fetch(const T* run, std::int64_t length) {
+    for (std::int64_t i = 0; i < length; i += 64 / static_cast<std::int64_t>(sizeof(T))) __builtin_prefetch(run + i, 0, 2);
+  }
+
+  /// Adds up some places of a panel; where rows are copied, its runs are too, to `copy`.
+  void add_places(std::int64_t panel, const Rows& of, const std::int64_t* table, T* sums, Before before, Coming& coming, T* copy) const {
     const std::int64_t column = panel * width_, columns = std::min(width_, run_ - column);
     const auto [kernel, height] = kernel_for(columns);
     const T* const all_b = static_cast<const T*>(p_.b) + column;
@@ -131,9 +159,12 @@ class OuterProduct {
     for (std::int64_t t = 0; t < taps_; ++t) {
       const std::int64_t found = steps_of(table + t * kPlacesOfTable, copies_ ? rows_ : p_.a_column, of.places, steps.data());
       const T* b = all_b;
-      if (copies_runs_) copy_runs(all_b, columns, std::span(steps).first(static_cast<std::size_t>(found)), copy), b = copy;
+      if (copies_) copy_runs(all_b, columns, std::span(steps).first(static_cast<std::size_t>(found)), copy), b = copy;
       T* const c = sums + t * rows_ * width_;
-      for (std::int64_t r = 0; r < of.rows; r += height) kernel(steps.data(), found, of.a + r, c + r * width_, width_, b, 0, std::min(height, of.rows - r), columns, before);
+      for (std::int64_t r = 0; r < of.rows; r += height) {
+        fetch(coming);
+        kernel(steps.data(), found, of.a + r, c + r * width_, width_, b, 0, std::min(height, of.rows - r), columns, before);
+      }
     }
   }
 
@@ -222,7 +253,7 @@ class OuterProduct {
   const MatrixKernel& kernel_;
   const MatrixProduct& p_;
   const RunsOfColumns& runs_;
-  bool parallel_, copies_ = false, copies_runs_ = false;  // of the left operand, and of the right one
+  bool parallel_, copies_ = false;  // of both operands
   std::int64_t width_, height_, places_, taps_, run_, panels_, blocks_, rows_ = 0, parts_ = 1;
   std::int64_t together_ = 1, groups_ = 1;  // panels of a task, and groups of so many
   std::vector<std::vector<Stretch>> columns_;  // by panel

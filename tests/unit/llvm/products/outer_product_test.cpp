@@ -132,7 +132,7 @@ TEST_CASE("a long sum of which few results come reads both matrices where they l
   CHECK(reads_runs(Built(one_tap(4, 70, 130), DType::f32).graph) == wide);
   CHECK(!reads_runs(Built(one_tap(2, 70, 130), DType::f32).graph));   // a short sum
   CHECK(!reads_runs(Built(one_tap(4, 512, 384), DType::f32).graph));  // many results
-  for (Weights w : {one_tap(4, 70, 130), one_tap(17, 64, 30), one_tap(16, 200, 128)})
+  for (Weights w : {one_tap(4, 70, 130), one_tap(17, 64, 30), one_tap(16, 200, 128), one_tap(5, 800, 150)})
     for (const bool epilogue : {false, true}) {
       w.epilogue = epilogue;
       INFO(text(w) << ", epilogue " << epilogue);
