@@ -70,25 +70,6 @@ Adapt alpha_of(std::string op) {
   return [op](ForeignArguments& a) { return with_alpha(a, op, "self", "other"); };
 }
 
-/// Division that gives floats: NumPy's true_divide gives float64 for all integers.
-Values true_divide(ForeignArguments& a) {
-  std::vector<ir::ValueId> xy{a.value("self"), a.value("other")};
-  a.round_numbers("div", xy, Promotion::common);
-  if (a.numpy()) {
-    DType t = a.promoted(xy, Promotion::common);
-    if (a.given("dtype")) t = *a.dtype("dtype");
-    if (!is_float(t)) t = DType::f64;
-    for (ir::ValueId& v : xy)
-      if (a.graph().value(v).kind != ir::ValueKind::literal) v = a.builder().cast(v, t);
-    return a.call("div", xy);
-  }
-  const std::string mode = a.text("rounding_mode", "");
-  if (mode == "floor") return a.call("floor_divide", xy);
-  if (mode == "trunc") return a.call("trunc_divide", xy);
-  TENON_USER_CHECK(mode.empty(), "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'", mode);
-  return a.call("div", xy);
-}
-
 /// torch.Tensor.__rtruediv__: the reciprocal is taken first, which rounds differently and promotes by itself.
 Values reciprocal_times(ForeignArguments& a) { return a.call("mul", {a.one("reciprocal", {a.value("other")}), a.value("self")}); }
 
@@ -146,6 +127,24 @@ Adapt integer_division(std::string op) {
     }
     return a.call(op, xy);
   };
+}
+
+/// Division that gives floats, unless torch is told to round: NumPy's true_divide gives float64 for all integers.
+Values true_divide(ForeignArguments& a) {
+  const std::string mode = a.numpy() ? "" : a.text("rounding_mode", "");
+  if (mode == "floor" || mode == "trunc") return integer_division(mode + "_divide")(a);
+  TENON_USER_CHECK(mode.empty(), "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{}'", mode);
+  std::vector<ir::ValueId> xy{a.value("self"), a.value("other")};
+  a.round_numbers("div", xy, Promotion::common);
+  if (a.numpy()) {
+    DType t = a.promoted(xy, Promotion::common);
+    if (a.given("dtype")) t = *a.dtype("dtype");
+    if (!is_float(t)) t = DType::f64;
+    for (ir::ValueId& v : xy)
+      if (a.graph().value(v).kind != ir::ValueKind::literal) v = a.builder().cast(v, t);
+    return a.call("div", xy);
+  }
+  return a.call("div", xy);
 }
 
 Values power(ForeignArguments& a) {

@@ -295,12 +295,21 @@ struct Sampler {
     return align ? at : rounded(s, s.sub(at, half));
   }
 
-  /// Moves a place into the input as the padding mode says. At both ends it no longer follows the coordinate.
+  /// Moves a place into the input as the padding mode says. At both ends it no longer follows the coordinate. NaN is ATen's
+  /// first place in an image, and its last one in a volume.
   Scalar inside(Scalars& s, Scalar x, const Dim& size) const {
     if (outside == Outside::zeros) return x;
     if (outside == Outside::reflection) x = reflected(s, x, size);
     const Scalar first = s.like(x, 0), last = s.convert(s.extent(size - Dim(1)), x.dtype);
-    return s.select(s.le(x, first), first, s.select(s.ge(x, last), last, x));
+    if (rank == 3) return s.select(s.lt(x, last), s.select(s.le(x, first), first, x), last);
+    return s.select(s.gt(x, first), s.select(s.ge(x, last), last, x), first);
+  }
+
+  /// In volumes ATen adds nothing for elements that are not there, whatever their weight: of places far outside, and NaN, the weights are made numbers.
+  Scalar near(Scalars& s, Scalar x, const Dim& size) const {
+    if (outside != Outside::zeros || rank == 2) return x;
+    const Scalar before = s.like(x, -2), after = s.convert(s.extent(size + Dim(1)), x.dtype);
+    return s.select(s.logical_and(s.gt(x, before), s.lt(x, after)), x, before);
   }
 
   Scalar reflected(Scalars& s, Scalar x, const Dim& size) const {
@@ -315,7 +324,7 @@ struct Sampler {
   Taps taps(Scalars& s, Scalar coordinate, const Dim& size) const {
     const Scalar x = place(s, coordinate, size);
     if (mode == "bicubic") return cubic(s, x, size);
-    const Scalar at = inside(s, x, size);
+    const Scalar at = near(s, inside(s, x, size), size);
     if (mode == "nearest") return {{s.convert(s.unary(Primitive::round, at), DType::i64)}, {}};
     const Scalar low = s.unary(Primitive::floor, at), rest = s.sub(at, low), index = s.convert(low, DType::i64);
     return {{index, IndexMath(s).add(index, Dim(1))}, {s.sub(s.add(low, s.like(low, 1)), at), rest}};

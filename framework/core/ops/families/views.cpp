@@ -43,6 +43,12 @@ Values ravel(ForeignArguments& a) {
   return {reshape_to(a.builder(), a.tensor(a.value("self")), {Dim(-1)})};
 }
 
+/// Always a copy: no view's layout says in which order other than the rows' elements follow each other.
+Values numpy_flatten(ForeignArguments& a) {
+  if (const std::string order = a.text("order", "C"); order != "C") throw Exception(error(Code::unsupported, "order='{}'", order));
+  return ravel(a);
+}
+
 Values flatten(ForeignArguments& a) {
   const ir::ValueId x = a.value("self");
   const Shape old = a.type(x).shape;
@@ -122,7 +128,7 @@ Op reshape_op() {
                                names({"numpy.reshape"}, "(a -> self, shape=None, order='C', *, newshape=None, copy=None)", numpy_reshape) +
                                names({"numpy.ndarray.reshape"}, "(self, *shape, order='C', newshape=None, copy=None)", numpy_reshape) +
                                names({"numpy.ravel"}, "(a -> self, order='C')", ravel) +
-                               names({"numpy.ndarray.ravel", "numpy.ndarray.flatten"}, "(self, order='C')", ravel) +
+                               names({"numpy.ndarray.ravel"}, "(self, order='C')", ravel) + names({"numpy.ndarray.flatten"}, "(self, order='C')", numpy_flatten) +
                                names({"numpy.squeeze"}, "(a -> self, axis -> dim = None)", squeeze) +
                                names({"numpy.ndarray.squeeze"}, "(self, axis -> dim = None)", squeeze) +
                                names({"numpy.expand_dims"}, "(a -> self, axis -> dim)", unsqueeze);

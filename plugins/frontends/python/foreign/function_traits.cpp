@@ -64,6 +64,7 @@ constexpr Row kTable[] = {
      "share_memory_ data_ptr from_file _fused_moving_avg_obs_fq_helper fused_moving_avg_obs_fake_quant _make_dual _unpack_dual _fw_primal "
      "unsafe_chunk unsafe_split unsafe_split_with_sizes _nested_tensor_from_mask fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix _lazy_clone"},
 
+    {Trait::undeclared, Of::numpy, "fromfile memmap setbufsize getbufsize"},
     {Trait::retains_gradient, Of::any, "torch.Tensor.retain_grad"},
     {Trait::detaches_in_place, Of::any, "torch.Tensor.detach_"},
     {Trait::asks_for_gradient, Of::any, "torch.Tensor.requires_grad_"},

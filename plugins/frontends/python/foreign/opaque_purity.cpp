@@ -92,7 +92,8 @@ Purity torch_purity(PyObject* callable, const ForeignFunction& function) {
 Purity numpy_purity(const ForeignFunction& function) {
   Purity purity;
   purity.known = function.ufunc || function.has(function.writes ? Trait::writes_elements : Trait::computes) || function.has(Trait::finds_elements);
-  purity.writes = function.writes;
+  purity.undeclared = function.has(Trait::undeclared);
+  purity.writes = function.writes || purity.undeclared;
   return purity;
 }
 

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 #include "python/foreign/foreign_arguments.h"
 #include "python/foreign/opaque_purity.h"
 #include "python/graph/row_major_bytes.h"
@@ -18,6 +21,13 @@ namespace {
 
 /// Arrays that a program makes without tensors and that go into the graph by value: at most this many bytes.
 constexpr std::size_t kLargestConstant = std::size_t{1} << 24;
+
+/// Whether a text, or one among items, says that NumPy makes a date of the time at which it is called.
+bool names_the_time(PyObject* given) {
+  if (PyUnicode_CheckExact(given)) return PyUnicode_CompareWithASCIIString(given, "now") == 0 || PyUnicode_CompareWithASCIIString(given, "today") == 0;
+  if (!PyTuple_Check(given) && !PyList_Check(given)) return false;
+  return std::ranges::any_of(std::span(PySequence_Fast_ITEMS(given), static_cast<std::size_t>(PySequence_Fast_GET_SIZE(given))), names_the_time);
+}
 
 /// A float that the graph computes, among arguments, in tuples and lists too; null where there is none.
 PyObject* symbolic_scalar_in(PyObject* object) {
@@ -68,7 +78,7 @@ Ref RecordedConstants::fold(PyObject* callable, PyObject* args, PyObject* kwargs
   if (takes_varying_number(args) || (kwargs && takes_varying_number(checked(PyDict_Values(kwargs)).get())))
     if (Ref made = library_makes(callable, function, args, kwargs)) return made;
   if (PyObject* scalar = symbolic_scalar_in(args)) need_scalar(core_.symbols, scalar_of(scalar), "a call without tensors");
-  if (function.flavour == ops::Flavour::torch && purity_of(callable, function).undeclared)
+  if (purity_of(callable, function).undeclared || (function.flavour == ops::Flavour::numpy && names_the_time(args)))
     throw GraphBreak(fmt::format("{} does more than compute", function.name), kAllowHint);
   if (function.operator_object)  // only what is known to compute may be computed once for all calls
     if (const Purity& purity = purity_of(callable, function); purity.foreign || purity.writes || !purity.known)

@@ -218,7 +218,7 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
 Py_ssize_t length(PyObject* self) {
   Ref shape = Ref::steal(PyObject_GetAttrString(self, "shape"));
   if (!shape) return -1;
-  if (PyTuple_GET_SIZE(shape.get()) > 0) return PyLong_AsSsize_t(PyTuple_GET_ITEM(shape.get(), 0));
+  if (PyTuple_GET_SIZE(shape.get()) > 0) return PyNumber_AsSsize_t(PyTuple_GET_ITEM(shape.get(), 0), PyExc_OverflowError);
   if (is_scalar(self)) needs_elements("len()");  // which is an error that names the scalar's type
   else PyErr_SetString(PyExc_TypeError, "len() of unsized object");
   return -1;
