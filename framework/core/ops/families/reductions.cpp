@@ -49,7 +49,7 @@ Op accumulation(std::string name, double identity, Primitive combine) {
 DType accumulated(ForeignArguments& a, DType t) {
   if (const auto given = a.dtype("dtype")) return *given;
   if (a.numpy() && t == DType::u8) throw Exception(Code::unsupported, "NumPy accumulates uint8 in uint64, which Tenon lacks; give a dtype");
-  return sum_dtype(t);
+  return is_complex(t) ? t : sum_dtype(t);
 }
 
 Adapt accumulate(std::string op) {

@@ -23,7 +23,7 @@ Parts complex_quotient(ComplexFormula& f, std::span<const Parts> z, const OpQuer
   const ir::ValueId by_real = f.two("ge", f.one("abs", b.real), f.one("abs", b.imaginary)), none = f.number(0);
   const ir::ValueId large = f.where(by_real, b.real, b.imaginary), small = f.where(by_real, b.imaginary, b.real);
   const ir::ValueId x = f.where(by_real, a.real, a.imaginary), y = f.where(by_real, a.imaginary, a.real);
-  const ir::ValueId zero = f.two("eq", large, none), ratio = f.div(small, large);
+  const ir::ValueId zero = f.two("logical_and", by_real, f.two("eq", large, none)), ratio = f.div(small, large);
   const ir::ValueId scale = f.div(f.number(1), f.where(zero, f.one("abs", large), f.add(large, f.mul(small, ratio))));
   const ir::ValueId real = f.mul(f.add(x, f.where(zero, f.one("abs", large), f.mul(y, ratio))), scale);
   const ir::ValueId turned = f.mul(f.sub(y, f.where(zero, f.one("abs", large), f.mul(x, ratio))), scale);

@@ -11,7 +11,7 @@ namespace {
 
 using P = ops::Primitive;
 
-constexpr std::size_t kMostOperations = 500;
+constexpr std::size_t kMostPaired = 500;
 
 bool is_truth(const Operation& op, bool value) { return op.kind == OperationKind::constant && op.dtype == DType::b8 && (op.payload != 0) == value; }
 
@@ -57,7 +57,7 @@ class PairedPoints {
  private:
   bool may_pair() const {
     if (kernel_.scatter || !kernel_.inner.empty() || !kernel_.reductions.empty() || kernel_.outer.empty() || kernel_.stages.size() != 1) return false;
-    if (kernel_.stages[0].kind != StageKind::row || kernel_.operations.size() > kMostOperations) return false;
+    if (kernel_.stages[0].kind != StageKind::row || kernel_.operations.size() > kMostPaired) return false;
     const Loop& last = kernel_.outer.back();
     if (!last.extent.is_constant() || last.extent.constant() < 2 || last.extent.constant() % 2 != 0) return false;
     const auto refers = [](const Dim& offset) {

@@ -7,11 +7,14 @@
 namespace tenon::python {
 
 bool only_moves(const ir::Graph& graph, ir::NodeId node) {
-  // One load without a mask, at any index, and its value is the result.
+  // One load without a mask, at any index, and its value, or a part of it, is the result.
   auto loop = ops::loop_of(graph, node);
   if (!loop) return true;  // not known: let the library say
   if (loop->reducer || loop->element.results.size() != 1) return false;
-  const ops::Instruction& last = loop->element.instructions[loop->element.results.front()];
+  const auto& instructions = loop->element.instructions;
+  const ops::Instruction& result = instructions[loop->element.results.front()];
+  const bool part = result.op == ops::Primitive::real || result.op == ops::Primitive::imag;
+  const ops::Instruction& last = part ? instructions[result.args[0]] : result;
   return last.op == ops::Primitive::load && !last.masked;
 }
 
