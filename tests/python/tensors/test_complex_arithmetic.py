@@ -63,9 +63,10 @@ SPECIAL = [0.0, -0.0, 1.0, -2.5, float("inf"), -float("inf"), float("nan")]
 
 
 def alike(got, want):
-    """Equal bits but for the signs of zeros and the bits of NaN, up to rounding where a value is finite."""
-    np.testing.assert_allclose(np.asarray(got.real), np.asarray(want.real), rtol=3e-7 if got.dtype in (torch.complex64, np.complex64) else 1e-15, atol=0)
-    np.testing.assert_allclose(np.asarray(got.imag), np.asarray(want.imag), rtol=3e-7 if got.dtype in (torch.complex64, np.complex64) else 1e-15, atol=0)
+    """Infinities and NaN in the same places; signs of zeros and the last digits are left open, where the library fuses a product with a sum."""
+    accuracy = 1e-7 if got.dtype in (torch.complex64, np.complex64) else 2e-16
+    for part in ("real", "imag"):
+        np.testing.assert_allclose(np.asarray(getattr(got, part)), np.asarray(getattr(want, part)), rtol=4 * accuracy, atol=accuracy)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -97,7 +98,8 @@ def test_quotients_of_large_and_small_numbers_do_not_overflow():
         with torch.no_grad():
             got = tenon.compile(lambda a, b: a / b)(a, b)
         exact = a.to(torch.complex128) / b.to(torch.complex128)
-        assert float(((got - exact).abs() / exact.abs())[exact.abs() < 1e37].nan_to_num(0).max()) < 4e-7
+        kept = (exact.abs() < 1e37) & (exact.abs() > 1e-37)
+        assert kept.sum() > 300 and float(((got - exact).abs() / exact.abs())[kept].max()) < 4e-7
 
 
 def rotary(x, turns):
@@ -209,3 +211,39 @@ def test_in_place(check):
 
     with torch.no_grad():
         check(fn, (numbers(4, 30), numbers(4, 30, seed=1)), fallbacks=None)
+
+
+def turned(x):
+    return torch.polar(torch.ones_like(x), x.detach().cos())
+
+
+DIFFERENTIABLE = {
+    "rotary": lambda x: rotary(x, turned(x[..., ::2])),
+    "size": lambda x: (torch.complex(x, x * 2) * turned(x)).abs(),
+    "exp": lambda x: torch.exp(x * 1j).real + (x * (1 + 2j)).imag,
+    "conjugate": lambda x: (lambda z: (z.conj() * z).real)(torch.complex(x, x.sin())),
+    "quotient": lambda x: (1 / torch.complex(x, x + 1)).imag,
+    "sum": lambda x: torch.complex(x, x * x).sum(-1).abs(),
+    "joined": lambda x: torch.cat([torch.complex(x, x * x), torch.complex(x * 2, x)]).imag,
+}
+LEFT_TO_TORCH = {
+    "turned round": lambda x: torch.view_as_real(torch.complex(x, x * x).permute(1, 0, 2, 3)[:, 1:]).sum(-1),
+    "chosen": lambda x: torch.where(x > 0, torch.complex(x, x * x), torch.complex(x * 2, x)).real,
+    "transform": lambda x: torch.fft.fft(x).abs(),
+    "complex result": lambda x: torch.complex(x, x * x) * 2,
+}
+
+
+@pytest.mark.parametrize("fn", [*DIFFERENTIABLE.values(), *LEFT_TO_TORCH.values()], ids=[*DIFFERENTIABLE, *LEFT_TO_TORCH])
+def test_gradients_of_real_inputs(fn):
+    def gradient(run):
+        x = torch.randn(2, 5, 3, 8, generator=torch.Generator().manual_seed(0)).requires_grad_()
+        y = run(x)
+        (y.abs() * torch.arange(y.numel()).reshape(y.shape)).sum().backward()
+        return y.detach(), x.grad
+
+    compiled = tenon.compile(fn)
+    for _ in range(2):
+        for got, want in zip(gradient(compiled), gradient(fn)):
+            torch.testing.assert_close(got, want, rtol=2e-5, atol=1e-4)
+    assert (tenon.stats()["graph_breaks"] == 0) == (fn in DIFFERENTIABLE.values())
