@@ -73,8 +73,7 @@ Adapt alpha_of(std::string op) {
 
 /// torch.Tensor.__rtruediv__: the reciprocal is taken first, which rounds differently and promotes by itself.
 Values reciprocal_times(ForeignArguments& a) {
-  if (is_complex(a.type(a.value("other")).dtype)) return a.call("div", {a.value("self"), a.value("other")});
-  return a.call("mul", {a.one("reciprocal", {a.value("other")}), a.value("self")});
+  return is_complex(a.type(a.value("other")).dtype) ? a.call("div", {a.value("self"), a.value("other")}) : a.call("mul", {a.one("reciprocal", {a.value("other")}), a.value("self")});
 }
 
 /// NumPy's is of floats; torch's keeps the dtype, which both must have.
@@ -436,8 +435,7 @@ Family arithmetic_ops() {
   Family all = sums_and_products();
   for (Op& op : one_operand()) all.push_back(std::move(op));
   for (Op& op : combinations()) all.push_back(std::move(op));
-  all = with_complex_arithmetic(std::move(all));
-  return with_slopes(std::move(all), {{"addcdiv", addcdiv_slope},
+  return with_slopes(with_complex_arithmetic(std::move(all)), {{"addcdiv", addcdiv_slope},
                                       {"copysign", copysign_slope},
                                       {"floor_divide", no_slope},
                                       {"fmod", remainder_slope(Primitive::trunc_div)},
