@@ -9,7 +9,7 @@
 namespace tenon {
 
 /// The element types, in the order of the graph buffer. float16 and bfloat16 are storage: arithmetic on them is float32.
-/// Complex numbers are moved; only opaque calls compute with them.
+/// Complex numbers are moved and taken apart: what is computed of them is computed of their parts.
 enum class DType : std::uint8_t { b8, u8, i8, i16, i32, i64, f16, bf16, f32, f64, c64, c128 };
 
 inline constexpr std::size_t kDTypeCount = 12;
@@ -48,5 +48,7 @@ constexpr bool is_reduced_float(DType t) { return t == DType::f16 || t == DType:
 constexpr DType compute_type(DType t) { return is_reduced_float(t) ? DType::f32 : t; }
 /// The type of the parts of a complex number; of other types `t`.
 constexpr DType real_type(DType t) { return t == DType::c64 ? DType::f32 : t == DType::c128 ? DType::f64 : t; }
+/// The complex type whose parts have that real type: complex64 for all floats but float64.
+constexpr DType complex_type(DType t) { return is_complex(t) ? t : t == DType::f64 ? DType::c128 : DType::c64; }
 
 }  // namespace tenon

@@ -74,6 +74,8 @@ class OpQuery {
   const ir::Attributes& attributes_;
 };
 
+enum class Flavour : std::uint8_t { torch, numpy };  // whose function a call is of
+
 class NodeBuilder;       // builds nodes with inferred types: ops/build/node_builder.h
 class ForeignArguments;  // the bound arguments of a foreign call: ops/foreign/foreign_call.h
 struct Sample;           // one conformance case: ops/reference/sample.h
@@ -143,6 +145,10 @@ struct Op {
   /// Beside `kernel`: nodes that give the same up to rounding, for a target whose threads run loop nests alone. Throws (unsupported) where there
   /// are none.
   std::function<std::vector<ir::ValueId>(NodeBuilder&, const OpQuery&)> in_loops;
+
+  /// Beside any of these: nodes that give the same of complex operands as the library of that flavour, by real and imaginary parts. Operands are promoted; a number is
+  /// a literal. Absent where the library has nothing for complex numbers, or only its own kernels. Throws (unsupported) where some have none.
+  std::function<std::vector<ir::ValueId>(NodeBuilder&, const OpQuery&, Flavour)> of_complex;
 
   /// Gradients of the operands as nodes, from nodes; absent where derived from `body`, or where `no_grad_reason` says why not.
   std::function<std::vector<ir::ValueId>(NodeBuilder&, const OpQuery&, std::span<const ir::ValueId> results,

@@ -15,8 +15,9 @@ constexpr std::array kNames{
     "neg", "abs", "sign", "minimum", "maximum", "fma", "floor", "ceil", "trunc", "round", "sqrt", "rsqrt", "exp", "exp2", "expm1", "log",
     "log2", "log10", "log1p", "pow", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh",
     "atanh", "erf", "erfc", "lgamma", "eq", "ne", "lt", "le", "gt", "ge", "isnan", "logical_and", "logical_or", "logical_xor",
-    "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right", "select", "convert", "bit_cast"};
-static_assert(kNames.size() == static_cast<std::size_t>(Primitive::bit_cast) + 1);
+    "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not", "shift_left", "shift_right", "select", "convert", "bit_cast",
+    "complex", "real", "imag"};
+static_assert(kNames.size() == static_cast<std::size_t>(Primitive::imag) + 1);
 
 bool gives_bool(Primitive p) { return p >= Primitive::eq && p <= Primitive::logical_not; }
 
@@ -41,7 +42,7 @@ std::size_t arity(Primitive p) {
   if (p <= P::load) return 0;
   if (p == P::select || p == P::fma) return 3;
   if (p == P::neg || p == P::abs || p == P::sign || (p >= P::floor && p <= P::lgamma && p != P::pow && p != P::atan2) || p == P::isnan ||
-      p == P::logical_not || p == P::bitwise_not || p == P::convert || p == P::bit_cast)
+      p == P::logical_not || p == P::bitwise_not || p == P::convert || p == P::bit_cast || p == P::real || p == P::imag)
     return 1;
   return 2;
 }
@@ -140,5 +141,14 @@ Scalar Scalars::bit_cast(Scalar a, DType to) { return record({.op = Primitive::b
 Scalar Scalars::fma(Scalar a, Scalar b, Scalar c) {
   return record({.op = Primitive::fma, .dtype = a.dtype, .args = {a.reg, b.reg, c.reg}});
 }
+
+Scalar Scalars::complex(Scalar real, Scalar imaginary) {
+  TENON_CHECK(real.dtype == imaginary.dtype && (real.dtype == DType::f32 || real.dtype == DType::f64), "no complex number of {} and {}", name_of(real.dtype), name_of(imaginary.dtype));
+  return record({.op = Primitive::complex, .dtype = complex_type(real.dtype), .args = {real.reg, imaginary.reg}});
+}
+
+Scalar Scalars::real(Scalar a) { return record({.op = Primitive::real, .dtype = real_type(a.dtype), .args = {a.reg}}); }
+
+Scalar Scalars::imag(Scalar a) { return record({.op = Primitive::imag, .dtype = real_type(a.dtype), .args = {a.reg}}); }
 
 }  // namespace tenon::ops

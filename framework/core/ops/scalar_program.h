@@ -41,6 +41,9 @@ enum class Primitive : std::uint8_t {
   convert,       // to the instruction's dtype; integers wrap; to bool: != 0. Float to i64 truncates, NaN and out of range give the least i64;
                  // float to narrower integers goes through i32 in the same way, then wraps
   bit_cast,
+  // complex numbers, which have no other arithmetic: everything else is computed of their parts
+  complex,       // (real part, imaginary part), of the instruction's real type
+  real, imag,    // of a complex number: its parts
 };
 
 const char* name_of(Primitive p);
@@ -94,6 +97,10 @@ class Scalars {
   Scalar convert(Scalar a, DType to);
   Scalar bit_cast(Scalar a, DType to);
   Scalar fma(Scalar a, Scalar b, Scalar c);
+  /// The complex number of two floats of one dtype; the parts of a complex number.
+  Scalar complex(Scalar real, Scalar imaginary);
+  Scalar real(Scalar a);
+  Scalar imag(Scalar a);
 
   Scalar add(Scalar a, Scalar b) { return binary(Primitive::add, a, b); }
   Scalar sub(Scalar a, Scalar b) { return binary(Primitive::sub, a, b); }

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/base/error.h"
+#include "core/ops/build/complex_moves.h"
 #include "core/ops/build/node_builder.h"
 #include "core/ops/gradients/flat.h"
 #include "core/ops/gradients/gradient.h"
@@ -96,17 +97,16 @@ class Differentiation {
     std::vector<std::optional<ValueId>> given;
     for (ValueId result : node.results) given.push_back(adjoint(result));
     if (std::ranges::none_of(given, [](const auto& g) { return g.has_value(); })) return;
-    for (ValueId v : node.results) refuse_complex(node, v);
-    for (ValueId v : node.operands)
-      if (path.depends(v)) refuse_complex(node, v);
     builder_.at(node.location);
-    const std::size_t known = graph_.value_capacity();
+    const std::size_t known = graph_.value_capacity(), first = graph_.nodes().size();
     std::vector<std::optional<ValueId>> handed = ops::is_own_gradient(node) ? own(node, given) : ops::node_gradients(builder_, id, given);
     if (for_more_ && handed.front() && path.depends(node.operands.front()) && ops::has_flat_gradient(node.op))
       handed.front() = never_chosen(builder_, node.operands.front(), *handed.front());
     if (visited_) visited_(id, need_any_of(node, handed, known));
     for (std::size_t k = 0; k < handed.size(); ++k)
       if (handed[k] && path.depends(node.operands[k])) give(node.operands[k], *handed[k]);
+    for (NodeId made : graph_.nodes().subspan(first))
+      if (!ops::only_moves_complex(graph_, made)) throw Exception(error(Code::unsupported, "{} has no gradient: it has to do with complex numbers", node.op));
   }
 
   std::vector<std::optional<ValueId>> own(const ir::Node& node, std::span<const std::optional<ValueId>> given) {
@@ -135,10 +135,6 @@ class Differentiation {
     return false;
   }
 
-  void refuse_complex(const ir::Node& node, ValueId v) const {
-    if (is_complex(graph_.type(v).dtype)) throw Exception(error(Code::unsupported, "{} has no gradient: it has to do with complex numbers", node.op));
-  }
-
   std::optional<ValueId> adjoint(ValueId v) const {
     const auto found = adjoints_.find(v.value);
     return found == adjoints_.end() ? std::nullopt : std::optional(found->second);
@@ -148,7 +144,15 @@ class Differentiation {
     const auto [at, first] = adjoints_.try_emplace(value.value, adjoint);
     if (first) return;
     builder_.on(graph_.type(value).device);
-    at->second = builder_.one("add", {at->second, adjoint});
+    at->second = sum(at->second, adjoint);
+  }
+
+  /// The gradient of a complex number is that by its real part, and i times that by its imaginary one.
+  ValueId sum(ValueId a, ValueId b) {
+    if (!is_complex(graph_.type(a).dtype)) return builder_.one("add", {a, b});
+    const auto part = [&](const char* name) { return builder_.one("add", {builder_.one(name, {a}), builder_.one(name, {b})}); };
+    const ValueId real = part("real");
+    return builder_.one("complex", {real, part("imag")});
   }
 
   ir::Graph& graph_;

@@ -57,6 +57,7 @@ class Refusals {
 std::optional<Refusal> refuse_node(const ir::Graph& graph, const ir::Node& node, const std::string& why_no_card, bool sizes_known, Refusals& refusals) {
   if (!why_no_card.empty()) return Refusal{"device", why_no_card};
   const auto misplaced = [](const ir::Type& type, bool is_operand) {
+    if (is_complex(type.dtype)) return std::optional(Refusal{"dtype", fmt::format("{} has no code on a card", name_of(type.dtype))});
     const bool there = type.device.kind == kDLCUDA || (is_operand && type.is_host_scalar());
     return there ? std::nullopt : std::optional(Refusal{"device", "it is not on a card"});
   };

@@ -18,7 +18,10 @@ bool program_moves_complex(const ScalarProgram& program) {
       case Primitive::loop_index:
       case Primitive::parameter:
       case Primitive::load:
-      case Primitive::select: return true;
+      case Primitive::select:
+      case Primitive::complex:
+      case Primitive::real:
+      case Primitive::imag: return true;
       case Primitive::convert: return is_complex(i.dtype) || !is_complex(of(i.args[0]));
       default: return !is_complex(i.dtype) && std::ranges::none_of(i.args, [&](std::uint32_t arg) { return is_complex(of(arg)); });
     }

@@ -11,7 +11,7 @@
 //     The declared results are those that inference gives: dtype, sizes, device. Sizes are equal by proof. A size that depends on
 //     data is a symbol that nothing before the node mentions. What an op needs of sizes and the ranges leave open (a size or an index that
 //     is not negative) is noted, for whoever knows them; for sizes that depend on data it is refused. Sizes of inputs are noted likewise.
-//     Complex numbers are moved, not computed with.
+//     Complex numbers are moved, put together and taken apart, not computed with.
 //  d. Strides of a result name each element's place once and leave no gaps. Strides of an input reach no further than 63 bits.
 //  e. `cond` has a predicate bool[], on any device, and two regions; each takes the other operands and gives the results, row-major.
 //  f. A node with one region, of an op that the catalogue does not have, has operands and results of the region's inputs and outputs.

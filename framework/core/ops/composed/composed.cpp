@@ -390,8 +390,7 @@ std::vector<Alias> composed_names() {
          names({"torch.linalg.vander"}, "(x -> self, *, N=None)", vander) +
          names({"torch.linalg.diagonal"}, "(A -> self, *, offset=0, dim1=-2, dim2=-1)", matrix_diagonal) +
          names({"numpy.linalg.diagonal"}, "(x -> self, *, offset=0, dim1=-2, dim2=-1)", matrix_diagonal) +
-         torch_names("real", "(self)", unchanged) + names({"numpy.real"}, "(val -> self)", unchanged) + names({"numpy.ndarray.real"}, "(self)", unchanged) +
-         names({"torch.conj", "torch.conj_physical", "torch.resolve_conj", "torch.resolve_neg", "torch.alias_copy"}, "(self)", unchanged) +
+         names({"torch.alias_copy"}, "(self)", unchanged) +
          special_names();
 }
 

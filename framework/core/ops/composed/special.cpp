@@ -18,15 +18,6 @@ Values extremes(ForeignArguments& a) {
   return {a.one("amin", {x}, over), a.one("amax", {x}, over)};
 }
 
-/// Of real numbers: 0, or pi where negative; nan stays, by a function of the number that has slope 0 like all the rest.
-Values angle(ForeignArguments& a) {
-  Formula f(a);
-  V x = a.value("self");
-  if (!is_float(f.dtype(x))) x = f.cast(x, a.default_float());
-  const V turned = f.where(f.two("lt", x, f.number(0)), f.filled(std::numbers::pi, f.dtype(x), {}), f.number(0));
-  return {f.where(f.one("isnan", x), f.one("floor", x), turned)};
-}
-
 Values float_power(ForeignArguments& a) {
   Values xy{a.tensor(a.value("self")), a.tensor(a.value("exponent"))};
   for (V& v : xy) v = a.builder().cast(v, DType::f64);
@@ -86,7 +77,6 @@ Values normal_integral(ForeignArguments& a) {
 
 std::vector<Alias> special_names() {
   return torch_names("aminmax", "(self, *, dim=None, keepdim=False, out=None)", extremes) +
-         torch_names("angle", "(self, *, out=None)", angle) +
          torch_names("float_power", "(self, exponent, *, out=None)", float_power) +
          torch_names("isreal", "(self)", always_true) +
          torch_names("ldexp", "(self, other, *, out=None)", ldexp) +

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/ops/notation/complex_parts.h"
 #include "core/ops/notation/pointwise.h"
 
 namespace tenon::ops {
@@ -71,7 +72,9 @@ Adapt alpha_of(std::string op) {
 }
 
 /// torch.Tensor.__rtruediv__: the reciprocal is taken first, which rounds differently and promotes by itself.
-Values reciprocal_times(ForeignArguments& a) { return a.call("mul", {a.one("reciprocal", {a.value("other")}), a.value("self")}); }
+Values reciprocal_times(ForeignArguments& a) {
+  return is_complex(a.type(a.value("other")).dtype) ? a.call("div", {a.value("self"), a.value("other")}) : a.call("mul", {a.one("reciprocal", {a.value("other")}), a.value("self")});
+}
 
 /// NumPy's is of floats; torch's keeps the dtype, which both must have.
 Values heaviside(ForeignArguments& a) {
@@ -116,8 +119,7 @@ Adapt integer_division(std::string op) {
     if (a.numpy()) {
       if (a.given("dtype")) t = *a.dtype("dtype");
       if (is_bool(t)) t = DType::i8;
-      for (ir::ValueId& v : xy)
-        if (a.graph().value(v).kind != ir::ValueKind::literal) v = a.builder().cast(v, t);
+      a.convert(xy, t);
       return op == "remainder" && is_float(t) ? numpy_remainder(a, xy) : a.call(op, xy);
     }
     if (is_int(t)) {
@@ -139,9 +141,8 @@ Values true_divide(ForeignArguments& a) {
   if (a.numpy()) {
     DType t = a.promoted(xy, Promotion::common);
     if (a.given("dtype")) t = *a.dtype("dtype");
-    if (!is_float(t)) t = DType::f64;
-    for (ir::ValueId& v : xy)
-      if (a.graph().value(v).kind != ir::ValueKind::literal) v = a.builder().cast(v, t);
+    if (!is_float(t) && !is_complex(t)) t = DType::f64;
+    a.convert(xy, t);
     return a.call("div", xy);
   }
   return a.call("div", xy);
@@ -154,10 +155,9 @@ Values power(ForeignArguments& a) {
   if (a.numpy()) {
     if (a.given("dtype")) t = *a.dtype("dtype");
     if (is_bool(t)) t = DType::i8;
-    for (ir::ValueId& v : xy)
-      if (a.graph().value(v).kind != ir::ValueKind::literal) v = a.builder().cast(v, t);
+    a.convert(xy, t);
   }
-  if (!is_float(t)) {
+  if (!is_float(t) && !is_complex(t)) {
     const ir::Value& y = a.graph().value(xy[1]);
     const ir::Dim* d = y.kind == ir::ValueKind::literal ? std::get_if<ir::Dim>(&y.literal) : nullptr;
     if (d && d->is_constant() && d->constant() < 0) throw Exception(Code::invalid_argument, "Integers to negative integer powers are not allowed.");
@@ -435,7 +435,7 @@ Family arithmetic_ops() {
   Family all = sums_and_products();
   for (Op& op : one_operand()) all.push_back(std::move(op));
   for (Op& op : combinations()) all.push_back(std::move(op));
-  return with_slopes(std::move(all), {{"addcdiv", addcdiv_slope},
+  return with_slopes(with_complex_arithmetic(std::move(all)), {{"addcdiv", addcdiv_slope},
                                       {"copysign", copysign_slope},
                                       {"floor_divide", no_slope},
                                       {"fmod", remainder_slope(Primitive::trunc_div)},

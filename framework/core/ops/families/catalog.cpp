@@ -45,7 +45,7 @@ struct Catalogue {
          {arithmetic_ops, comparison_ops, rounding_ops, transcendental_ops, activation_ops,    choice_ops,         creation_ops,
           reduction_ops,  variance_ops,   norm_ops,     view_ops,           slicing_ops,       rearranging_ops,    joining_ops,
           padding_ops,    matrix_ops,     indexing_ops, scatter_ops,        normalisation_ops, data_dependent_ops, random_ops, scan_ops,
-          convolution_ops, channels_last_ops, loss_ops, pooling_ops, folding_ops, upsampling_ops, sorting_ops, attention_ops, device_ops, opaque_ops, control_ops})
+          convolution_ops, channels_last_ops, loss_ops, pooling_ops, folding_ops, upsampling_ops, sorting_ops, attention_ops, device_ops, opaque_ops, control_ops, complex_ops})
       for (Op& op : family()) ops.push_back(std::move(op));
     for (Op& op : ops) {
       catch_errors(op);

@@ -1,6 +1,7 @@
 // Comparisons, logic of bools, bits of integers.
 #include <cmath>
 
+#include "core/ops/notation/complex_parts.h"
 #include "core/ops/notation/pointwise.h"
 
 namespace tenon::ops {
@@ -119,12 +120,21 @@ Values torch_isclose(ForeignArguments& a) {
   return a.call("isclose", {a.value("self"), a.value("other")}, {{"atol", atol}, {"equal_nan", a.flag("equal_nan")}, {"rtol", rtol}});
 }
 
+/// An answer about complex numbers from the answers about their parts.
+Op of_both_parts(Op op, std::string combine) {
+  const auto ask = [name = op.name, combine](ComplexFormula& f, std::span<const Parts> z, const OpQuery&, Flavour) {
+    if (z.size() == 1) return f.two(combine, f.one(name, z[0].real), f.one(name, z[0].imaginary));
+    return f.two(combine, f.two(name, z[0].real, z[1].real), f.two(name, z[0].imaginary, z[1].imaginary));
+  };
+  return with_value_of_complex(std::move(op), ask);
+}
+
 }  // namespace
 
 Family comparison_ops() {
   Family all = {
-      comparison("eq", Primitive::eq, comparison_names("eq", "eq", "equal")),
-      comparison("ne", Primitive::ne, comparison_names("ne", "not_equal", "not_equal")),
+      of_both_parts(comparison("eq", Primitive::eq, comparison_names("eq", "eq", "equal")), "logical_and"),
+      of_both_parts(comparison("ne", Primitive::ne, comparison_names("ne", "not_equal", "not_equal")), "logical_or"),
       comparison("lt", Primitive::lt, comparison_names("lt", "less", "less")),
       comparison("le", Primitive::le, comparison_names("le", "less_equal", "less_equal")),
       comparison("gt", Primitive::gt, comparison_names("gt", "greater", "greater")),

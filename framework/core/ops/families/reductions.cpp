@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/ops/gradients/gradients.h"
+#include "core/ops/notation/complex_parts.h"
 #include "core/ops/notation/reduce.h"
 
 namespace tenon::ops {
@@ -48,7 +49,7 @@ Op accumulation(std::string name, double identity, Primitive combine) {
 DType accumulated(ForeignArguments& a, DType t) {
   if (const auto given = a.dtype("dtype")) return *given;
   if (a.numpy() && t == DType::u8) throw Exception(Code::unsupported, "NumPy accumulates uint8 in uint64, which Tenon lacks; give a dtype");
-  return sum_dtype(t);
+  return is_complex(t) ? t : sum_dtype(t);
 }
 
 Adapt accumulate(std::string op) {
@@ -86,8 +87,8 @@ Op mean_op() {
     a.refuse({"where", "out", "initial"});
     const ir::ValueId x = a.tensor(a.value("self"));
     const DType given = a.type(x).dtype;
-    DType t = a.dtype("dtype").value_or(a.numpy() && !is_float(given) ? DType::f64 : given);
-    TENON_USER_CHECK(is_float(t),
+    DType t = a.dtype("dtype").value_or(a.numpy() && !is_float(given) && !is_complex(given) ? DType::f64 : given);
+    TENON_USER_CHECK(is_float(t) || is_complex(t),
                      "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
                      name_of(t));
     ir::Attributes attributes = reduction_attributes(a, x);
@@ -349,9 +350,9 @@ Adapt nan_extreme(std::string op, double instead) {
 }  // namespace
 
 Family reduction_ops() {
-  Family ops = {accumulation("sum", 0, Primitive::add),
+  Family ops = {part_by_part(accumulation("sum", 0, Primitive::add)),
                 accumulation("prod", 1, Primitive::mul),
-                mean_op(),
+                part_by_part(mean_op()),
                 extreme_op("amax", true),
                 extreme_op("amin", false),
                 place_op("argmax", true),

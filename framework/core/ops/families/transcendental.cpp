@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/ops/notation/complex_parts.h"
 #include "core/ops/notation/pointwise.h"
 
 namespace tenon::ops {
@@ -98,11 +99,25 @@ Values logit(ForeignArguments& a) {
   return a.call("logit", {x});
 }
 
+/// e^x (cos y + i sin y), as C99 G.6.3.1 has it for zero, infinite and NaN parts. Where e^x alone would overflow, its last factor comes last.
+Parts complex_exp(ComplexFormula& f, std::span<const Parts> z, const OpQuery& q, Flavour) {
+  const ir::ValueId x = z[0].real, y = z[0].imaginary;
+  const double most = q.type(0).dtype == DType::c128 ? 709 : 88;
+  const ir::ValueId large = f.two("gt", x, f.number(most)), size = f.one("exp", f.where(large, f.sub(x, f.number(most)), x));
+  const auto scaled = [&](ir::ValueId turn) {
+    const ir::ValueId product = f.mul(size, turn);
+    return f.where(large, f.mul(product, f.number(std::exp(most))), product);
+  };
+  const ir::ValueId cosine = f.one("cos", y), vanishes = f.two("eq", x, f.number(-INFINITY)), lost = f.two("logical_and", f.two("eq", x, f.number(INFINITY)), f.one("isnan", cosine));
+  const ir::ValueId real = f.where(lost, x, f.where(vanishes, size, scaled(cosine)));
+  return {real, f.where(f.two("eq", y, f.number(0)), y, f.where(vanishes, size, scaled(f.one("sin", y))))};
+}
+
 Family exponentials() {
   return {
       unary_float("sqrt", Primitive::sqrt, both("sqrt"), Fill::positive),
       unary_float("rsqrt", Primitive::rsqrt, torch_names("rsqrt"), Fill::positive),
-      unary_float("exp", Primitive::exp, both("exp")),
+      with_complex(unary_float("exp", Primitive::exp, both("exp")), complex_exp),
       unary_float("exp2", Primitive::exp2, both("exp2") + names({"torch.special.exp2"})),
       unary_float("expm1", Primitive::expm1, both("expm1") + names({"torch.special.expm1"})),
       unary_float("log", Primitive::log, both("log"), Fill::positive),

@@ -61,6 +61,11 @@ ir::ValueId ForeignArguments::to_value(const ForeignArgument& a) {
   if (const auto* b = a.as<bool>()) return builder_.literal(*b);
   if (const auto* d = a.as<ir::Dim>()) return builder_.literal(*d);
   if (const auto* d = a.as<double>()) return builder_.literal(*d);
+  if (const auto* z = a.as<std::complex<double>>()) {
+    const ir::ValueId tensor = complex_tensor(*z, complex_type(default_float()));
+    complex_numbers_.emplace_back(tensor, *z);
+    return tensor;
+  }
   constexpr std::size_t kMostItems = 64;  // each is a node
   if (const auto* list = a.as<ForeignList>(); list && numpy() && list->size() <= kMostItems) return tensor_of(a);
   throw Exception(error(Code::unsupported, "{} with an argument that is neither a tensor nor a number", call_.name));
@@ -201,9 +206,19 @@ std::int64_t ForeignArguments::dim(std::string_view parameter, std::size_t rank)
   return infer::wrap_dim(constant(parameter), rank);
 }
 
+const std::complex<double>* ForeignArguments::complex_number(ir::ValueId value) const {
+  const auto found = std::ranges::find(complex_numbers_, value, [](const auto& known) { return known.first; });
+  return found == complex_numbers_.end() ? nullptr : &found->second;
+}
+
+ir::ValueId ForeignArguments::complex_tensor(std::complex<double> number, DType dtype) {
+  const DType real = real_type(dtype);
+  return builder_.one("complex", {builder_.full(number.real(), real, {}), builder_.full(number.imag(), real, {})});
+}
+
 DType ForeignArguments::promoted(std::span<const ir::ValueId> values, Promotion promotion) {
   std::vector<PromotionOperand> operands;
-  for (ir::ValueId v : values) operands.push_back({type(v).dtype, is_literal(graph(), v), type(v).rank() == 0});
+  for (ir::ValueId v : values) operands.push_back({complex_number(v) ? DType::c128 : type(v).dtype, is_number(v), type(v).rank() == 0});
   if (promotion == Promotion::common_float && numpy()) return promote_to_float(operands);
   const DType common = ops::promote(flavour(), operands, call_.default_float);
   return promotion == Promotion::common_float ? float_for(flavour(), common, call_.default_float) : common;
@@ -238,15 +253,29 @@ void ForeignArguments::promote(std::span<ir::ValueId> values, Promotion promotio
       continue;
     }
     any_tensor = true;
-    v = builder_.cast(v, common);
+    convert({&v, 1}, common);
   }
   if (!any_tensor) values[0] = builder_.cast(tensor(values[0]), common);
+}
+
+void ForeignArguments::convert(std::span<ir::ValueId> values, DType dtype) {
+  for (ir::ValueId& v : values) {
+    if (is_literal(graph(), v)) continue;
+    const std::complex<double>* number = complex_number(v);
+    v = number && is_complex(dtype) ? complex_tensor(*number, dtype) : builder_.cast(v, dtype);
+  }
 }
 
 std::vector<ir::ValueId> ForeignArguments::call(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
   const Op* entry = find_op(op);
   if (!entry) throw Exception(error(Code::unsupported, "there is no op '{}'", op));
   promote(operands, entry->promotion);
+  const auto complex = [&](ir::ValueId v) { return !is_literal(graph(), v) && is_complex(type(v).dtype); };
+  // Only what the call itself is: an op that stands for a part of another function may mean something else there than of real numbers.
+  if (entry == &op_ && entry->of_complex && std::ranges::any_of(operands, complex)) {
+    of_complex_ = true;
+    return entry->of_complex(builder_, OpQuery(graph(), operands, attributes), flavour());
+  }
   return builder_.call(op, std::move(operands), std::move(attributes));
 }
 

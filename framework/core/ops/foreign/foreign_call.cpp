@@ -309,6 +309,7 @@ ForeignResult call_alias(NodeBuilder& builder, const ForeignCall& call, const Al
     result.values = PlainCall(arguments, *match.op, schema).run();
   }
   result.container = arguments.container;
+  result.of_complex = arguments.of_complex();
   return result;
 }
 

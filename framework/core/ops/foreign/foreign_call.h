@@ -1,6 +1,7 @@
 // Calls in the words of another library (torch, NumPy), bound to ops of the catalogue.
 #pragma once
 
+#include <complex>
 #include <functional>
 #include <optional>
 #include <string>
@@ -13,8 +14,6 @@
 
 namespace tenon::ops {
 
-enum class Flavour : std::uint8_t { torch, numpy };
-
 struct ForeignArgument;
 using ForeignList = std::vector<ForeignArgument>;
 
@@ -26,9 +25,9 @@ struct ForeignSlice {
 /// `...` in a subscript.
 struct ForeignEllipsis {};
 
-/// An argument as the importer found it: None, a tensor value, a Python number (weak), a string, a dtype, a slice, `...`, a list or tuple.
+/// An argument as the importer found it: None, a tensor value, a Python number (weak; a complex one stands last), a string, a dtype, a slice, `...`, a list or tuple.
 struct ForeignArgument {
-  std::variant<std::monostate, ir::ValueId, bool, ir::Dim, double, std::string, DType, ForeignList, ForeignSlice, ForeignEllipsis> value;
+  std::variant<std::monostate, ir::ValueId, bool, ir::Dim, double, std::string, DType, ForeignList, ForeignSlice, ForeignEllipsis, std::complex<double>> value;
 
   bool is_none() const { return value.index() == 0; }
   template <class T>
@@ -62,6 +61,7 @@ enum class Container : std::uint8_t { single, tuple, list };
 struct ForeignResult {
   std::vector<ir::ValueId> values;
   Container container = Container::single;
+  bool of_complex = false;  // the op's own meaning for complex operands has given it
 };
 Result<ForeignResult> call_foreign_shaped(NodeBuilder& builder, const ForeignCall& call);
 
@@ -118,6 +118,8 @@ class ForeignArguments {
   void round_numbers(std::string_view op, std::span<ir::ValueId> values, Promotion promotion);
   /// Casts tensors to what `promoted` says.
   void promote(std::span<ir::ValueId> values, Promotion promotion);
+  /// Casts tensors to the dtype, and makes complex numbers tensors of it.
+  void convert(std::span<ir::ValueId> values, DType dtype);
   /// Makes a node after promoting the operands as the catalogue says for that op.
   std::vector<ir::ValueId> call(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes = {});
   ir::ValueId one(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes = {});
@@ -126,15 +128,22 @@ class ForeignArguments {
   /// A tensor of the dtype for a value, without dimensions for a literal.
   ir::ValueId tensor(ir::ValueId value, DType dtype);
 
+  bool of_complex() const { return of_complex_; }
+
   Container container = Container::single;  // set by adapt functions whose result is no single value
 
  private:
   void refuse_axis_of_number(std::size_t rank) const;
+  bool is_number(ir::ValueId value) { return graph().value(value).kind == ir::ValueKind::literal || complex_number(value); }
+  const std::complex<double>* complex_number(ir::ValueId value) const;
+  ir::ValueId complex_tensor(std::complex<double> number, DType dtype);
 
   NodeBuilder& builder_;
   const ForeignCall& call_;
   const Op& op_;
   std::vector<std::pair<std::string, ForeignArgument>> arguments_;
+  std::vector<std::pair<ir::ValueId, std::complex<double>>> complex_numbers_;  // tensors that stand for numbers, which are weak
+  bool of_complex_ = false;
 };
 
 }  // namespace tenon::ops

@@ -80,7 +80,10 @@ DType promote_numpy(std::span<const PromotionOperand> operands) {
 }  // namespace
 
 std::optional<DType> common_dtype(Flavour flavour, DType a, DType b) {
-  if (is_complex(a) || is_complex(b)) return std::nullopt;
+  if (is_complex(a) || is_complex(b)) {
+    const auto parts = common_dtype(flavour, real_type(a), real_type(b));
+    return parts ? std::optional(complex_type(*parts)) : std::nullopt;
+  }
   if (a == b || is_bool(b)) return a;
   if (is_bool(a)) return b;
   if (is_int(a) && is_int(b)) return common_integer(a, b);
@@ -89,18 +92,28 @@ std::optional<DType> common_dtype(Flavour flavour, DType a, DType b) {
   return flavour == Flavour::torch ? floating : numpy_float_with(floating, integer);
 }
 
+namespace {
+
+/// As the real parts would, and complex then. torch has complex numbers of 16 bits for its float16, Tenon has none.
+DType promote_complex(Flavour flavour, std::span<const PromotionOperand> operands, DType default_float) {
+  std::vector<PromotionOperand> parts(operands.begin(), operands.end());
+  for (PromotionOperand& o : parts) o.dtype = real_type(o.dtype);
+  const DType real = promote(flavour, parts, default_float);
+  if (!is_float(real)) throw Exception(Code::unsupported, "complex numbers whose parts are no floats");
+  if (flavour == Flavour::torch && real == DType::f16) throw Exception(Code::unsupported, "complex numbers of 16 bits");
+  return complex_type(real);
+}
+
+}  // namespace
+
 DType promote(Flavour flavour, std::span<const PromotionOperand> operands, DType default_float) {
   TENON_CHECK(!operands.empty(), "promotion of nothing");
-  if (const auto complex = std::ranges::find_if(operands, [](const PromotionOperand& o) { return is_complex(o.dtype); }); complex != operands.end()) {
-    for (const PromotionOperand& o : operands)
-      if (!o.number && o.dtype != complex->dtype) throw Exception(Code::unsupported, "complex operands beside others");
-    return complex->dtype;
-  }
+  if (std::ranges::any_of(operands, [](const PromotionOperand& o) { return is_complex(o.dtype); })) return promote_complex(flavour, operands, default_float);
   return flavour == Flavour::torch ? promote_torch(operands, default_float) : promote_numpy(operands);
 }
 
 DType float_for(Flavour flavour, DType dtype, DType default_float) {
-  if (is_float(dtype)) return dtype;
+  if (is_float(dtype) || is_complex(dtype)) return dtype;
   if (flavour == Flavour::torch) return default_float;
   if (dtype == DType::i16) return DType::f32;
   return size_of(dtype) == 1 ? DType::f16 : DType::f64;

@@ -312,10 +312,12 @@ OperandGradients node_gradients(NodeBuilder& b, ir::NodeId id, std::span<const s
       if (made[k]) found[k] = made[k];
   } else {
     TENON_CHECK(op->body || op->loop || op->scatter, "{} must be expanded before it is differentiated", node.op);
+    const auto complex = [&](ir::ValueId v) { return b.graph().value(v).kind != ir::ValueKind::literal && is_complex(b.graph().type(v).dtype); };
+    if (std::ranges::any_of(node.operands, complex) || std::ranges::any_of(node.results, complex)) throw Exception(error(Code::unsupported, "{} of complex numbers has no gradient", node.op));
     found = op->body ? body_gradients(b, id, *result_gradients[0]) : loop_gradients(b, id, *result_gradients[0]);
   }
   for (std::size_t k = 0; k < found.size(); ++k)
-    if (b.graph().value(node.operands[k]).kind == ir::ValueKind::literal || !is_float(b.graph().type(node.operands[k]).dtype)) found[k].reset();
+    if (b.graph().value(node.operands[k]).kind == ir::ValueKind::literal || !(is_float(b.graph().type(node.operands[k]).dtype) || is_complex(b.graph().type(node.operands[k]).dtype))) found[k].reset();
   for (std::size_t k = 0; k < found.size(); ++k)  // a host scalar may stand beside tensors of a device
     if (found[k]) found[k] = b.to_device(*found[k], b.graph().type(node.operands[k]).device);
   return found;

@@ -48,6 +48,7 @@ Family upsampling_ops();
 Family sorting_ops();
 Family attention_ops();
 Family control_ops();
+Family complex_ops();
 
 using Values = std::vector<ir::ValueId>;
 using Adapt = std::function<Values(ForeignArguments&)>;

@@ -14,7 +14,7 @@ bool is_leaf(Primitive p) {
   return p == Primitive::constant || p == Primitive::extent || p == Primitive::loop_index || p == Primitive::parameter;
 }
 
-DType widened(DType t) { return t == DType::f32 ? DType::f64 : t; }
+DType widened(DType t) { return t == DType::f32 ? DType::f64 : t == DType::c64 ? DType::c128 : t; }
 
 /// Appends a conversion of register `source`, and gives its register.
 std::uint32_t append_conversion(ScalarProgram& program, std::uint32_t source, DType to) {
@@ -38,7 +38,7 @@ ScalarProgram widened(const ScalarProgram& program) {
     // The bits of a float32 are asked for: round to it first, and widen afterwards.
     if (i.op == Primitive::bit_cast && i.dtype == DType::i32 && wide.instructions[i.args[0]].dtype == DType::f64)
       i.args[0] = append_conversion(wide, i.args[0], DType::f32);
-    if (i.op == Primitive::constant && i.dtype == DType::f32)
+    if (i.op == Primitive::constant && real_type(i.dtype) == DType::f32)
       i.payload = std::bit_cast<std::uint64_t>(static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(i.payload))));
     const bool bits_of_float32 = i.op == Primitive::bit_cast && i.dtype == DType::f32;
     if (!bits_of_float32) i.dtype = widened(i.dtype);

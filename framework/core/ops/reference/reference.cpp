@@ -14,7 +14,10 @@
 namespace tenon::ops {
 namespace {
 
-DType stored_dtype(DType dtype, Precision precision) { return precision == Precision::judge && is_float(dtype) ? DType::f64 : dtype; }
+DType stored_dtype(DType dtype, Precision precision) {
+  if (precision != Precision::judge) return dtype;
+  return is_float(dtype) ? DType::f64 : is_complex(dtype) ? DType::c128 : dtype;
+}
 
 void run_kernel(const Op& op, const OpQuery& query, const NodeRun& run) {
   KernelCall call{run.inputs, run.outputs, query, run.symbols, run.allocate};

@@ -107,10 +107,24 @@ std::vector<std::int64_t> shuffled(Random& random, std::int64_t n) {
   return order;
 }
 
-void fill(HostTensor& storage, const SampleOperand& operand, Random& random) {
-  const std::int64_t n = storage.element_count();
+/// Complex elements as their parts, along a last dimension of two.
+TensorView parts_of(const TensorView& t) {
+  TensorView parts{t.data, real_type(t.dtype), t.shape, t.strides};
+  for (std::int64_t& stride : parts.strides) stride *= 2;
+  parts.shape.push_back(2);
+  parts.strides.push_back(1);
+  return parts;
+}
+
+void fill(const TensorView& storage, const SampleOperand& operand, Random& random) {
+  if (is_complex(storage.dtype)) {
+    SampleOperand parts = operand;
+    parts.dtype = real_type(storage.dtype);
+    return fill(parts_of(storage), parts, random);
+  }
+  const std::int64_t n = std::accumulate(storage.shape.begin(), storage.shape.end(), std::int64_t{1}, std::multiplies());
   const auto order = operand.fill == Fill::distinct ? shuffled(random, n) : std::vector<std::int64_t>{};
-  auto* bytes = static_cast<std::byte*>(storage.data());
+  auto* bytes = static_cast<std::byte*>(storage.data);
   for (std::int64_t i = 0; i < n; ++i) {
     double f = 0;
     std::int64_t integer = 0;
@@ -142,7 +156,7 @@ std::pair<std::int64_t, std::int64_t> extent_of(const SampleOperand& operand) {
 SampleInput make_input(const SampleOperand& operand, Random& random) {
   if (!operand.strides || std::ranges::find(operand.shape, 0) != operand.shape.end()) {
     SampleInput input{HostTensor(operand.dtype, operand.shape), {}};
-    fill(input.storage, operand, random);
+    fill(input.storage.view(), operand, random);
     input.view = input.storage.view();
     return input;
   }
@@ -150,7 +164,7 @@ SampleInput make_input(const SampleOperand& operand, Random& random) {
   // Some elements of slack in front, so that a kernel that forgets the offset reads something else.
   constexpr std::int64_t kSlack = 3;
   SampleInput input{HostTensor(operand.dtype, {high - low + 1 + 2 * kSlack}), {}};
-  fill(input.storage, operand, random);
+  fill(input.storage.view(), operand, random);
   const std::int64_t offset = kSlack - low;
   input.view = {static_cast<std::byte*>(input.storage.data()) + offset * static_cast<std::int64_t>(size_of(operand.dtype)), operand.dtype,
                 operand.shape, *operand.strides};
@@ -245,6 +259,8 @@ std::vector<SampleInput> sample_inputs(const Sample& sample, std::uint64_t seed)
 std::optional<std::string> first_difference(const TensorView& got, const TensorView& want, double tolerance) {
   if (got.shape != want.shape) return fmt::format("shape {} instead of {}", place(got.shape), place(want.shape));
   if (is_float(got.dtype) != is_float(want.dtype)) return fmt::format("dtype {} instead of {}", name_of(got.dtype), name_of(want.dtype));
+  if (is_complex(got.dtype) != is_complex(want.dtype)) return fmt::format("dtype {} instead of {}", name_of(got.dtype), name_of(want.dtype));
+  if (is_complex(got.dtype)) return first_difference(parts_of(got), parts_of(want), tolerance);
   if (std::ranges::find(got.shape, 0) != got.shape.end()) return std::nullopt;
   Tolerance t = tolerance_of(got.dtype);
   t = {t.relative * tolerance, t.absolute * tolerance};

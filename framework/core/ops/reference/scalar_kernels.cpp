@@ -250,6 +250,15 @@ void fused(const void* a, const void* b, const void* c, void* r, std::size_t n) 
     static_cast<T*>(r)[i] = std::fma(static_cast<const T*>(a)[i], static_cast<const T*>(b)[i], static_cast<const T*>(c)[i]);
 }
 
+/// `complex`, `real` and `imag`, of numbers whose parts are of type T.
+template <class T>
+void parts(Primitive p, const void* a, const void* b, void* r, std::size_t n) {
+  using C = std::complex<T>;
+  if (p == Primitive::complex) each<C, T>(r, a, b, n, [](T x, T y) { return C(x, y); });
+  if (p == Primitive::real) each<T, C>(r, a, n, [](C z) { return z.real(); });
+  if (p == Primitive::imag) each<T, C>(r, a, n, [](C z) { return z.imag(); });
+}
+
 }  // namespace
 
 void compute(const Instruction& i, DType argument, const void* a, const void* b, const void* c, void* result, std::size_t n) {
@@ -260,6 +269,7 @@ void compute(const Instruction& i, DType argument, const void* a, const void* b,
     std::memcpy(result, a, n * size_of(argument));
     return;
   }
+  if (i.op >= Primitive::complex) return real_type(i.dtype) == DType::f32 ? parts<float>(i.op, a, b, result, n) : parts<double>(i.op, a, b, result, n);
   bool done = false;
   if (i.op == Primitive::fma) {
     done = is_float(argument) && !is_reduced_float(argument);

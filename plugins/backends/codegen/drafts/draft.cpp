@@ -368,18 +368,35 @@ void add_to_stage(Kernel& kernel, std::uint32_t reduction, const std::vector<boo
 
 }  // namespace
 
+namespace {
+
+/// A complex value is stored as its parts, side by side.
+std::vector<Store> stores_by_part(OperationList& operations, Store store) {
+  if (!is_complex(operations[store.value].dtype)) return {store};
+  const Dim first = store.offset * Dim(2);
+  return {{store.buffer, first, operations.part(store.value, false)}, {store.buffer, first + Dim(1), operations.part(store.value, true)}};
+}
+
+/// What only held parts together is needed by nothing now.
+std::vector<Operation> without_complex(std::vector<Operation> operations) {
+  for (Operation& op : operations)
+    if (is_complex(op.dtype)) op = {.kind = OperationKind::constant, .dtype = real_type(op.dtype)};
+  return operations;
+}
+
+}  // namespace
+
 Kernel Draft::finish(const std::vector<bool>& stored) {
   for (const Member& m : members_)
     if (stored[m.value.value]) buffer_of(context_->place_of(m.value).value);
   Kernel kernel;
   kernel.outer = outer_;
   kernel.inner = inner_;
-  kernel.operations = operations_.all();
   kernel.reductions = reductions_;
   const ir::Graph& graph = context_->graph;
   for (ValueId v : buffers_) {
     const ir::Type& type = graph.type(v);
-    kernel.buffers.push_back({type.dtype, type.element_count() * Dim(static_cast<std::int64_t>(size_of(type.dtype))), false});
+    kernel.buffers.push_back({real_type(type.dtype), type.element_count() * Dim(static_cast<std::int64_t>(size_of(type.dtype))), false});
   }
   auto buffer_number = [&](ValueId v) {
     for (std::size_t i = 0; i < buffers_.size(); ++i)
@@ -394,16 +411,17 @@ Kernel Draft::finish(const std::vector<bool>& stored) {
     for (std::size_t i = 0; i < m.index.size(); ++i) store.offset = store.offset + m.index[i] * strides[i];
     store.offset = context_->algebra.simplify(store.offset);
     kernel.buffers[store.buffer].written = true;
-    return store;
+    return stores_by_part(operations_, store);
   };
   if (scatter_store_) {
+    kernel.operations = operations_.all();
     kernel.scatter = true;
     kernel.apart = scatter_apart_;
     kernel.buffers[scatter_store_->buffer].written = true;
     kernel.stages.push_back({StageKind::row, {}, {*scatter_store_}});
     return kernel;
   }
-  const auto depends = reduction_dependents(kernel.operations);
+  const auto depends = reduction_dependents(operations_.all());
   std::vector<bool> placed(kernel.reductions.size(), false);
   Stage rows{StageKind::row, {}, {}};
   std::map<std::size_t, Stage> maps;  // by the number of inner loops
@@ -414,10 +432,11 @@ Kernel Draft::finish(const std::vector<bool>& stored) {
       placed[m.reduction] = true;
     }
     if (!store) continue;
-    const Store stored_at = store_of(m);
-    Stage& stage = m.kind == StageKind::map ? maps.try_emplace(inner_loops_of(inner_, stored_at), Stage{StageKind::map, {}, {}}).first->second : rows;
-    stage.stores.push_back(stored_at);
+    const std::vector<Store> stores = store_of(m);
+    Stage& stage = m.kind == StageKind::map ? maps.try_emplace(inner_loops_of(inner_, stores.front()), Stage{StageKind::map, {}, {}}).first->second : rows;
+    stage.stores.insert(stage.stores.end(), stores.begin(), stores.end());
   }
+  kernel.operations = without_complex(operations_.all());
   if (!rows.stores.empty()) kernel.stages.push_back(std::move(rows));
   for (auto& [loops, stage] : maps) kernel.stages.push_back(std::move(stage));
   return kernel;

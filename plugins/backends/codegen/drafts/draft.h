@@ -67,6 +67,9 @@ class OperationList {
   OpId old_value(DType dtype);
   OpId product(DType dtype);
   OpId primitive(ops::Primitive p, DType dtype, OpId a, OpId b = kNoOp, OpId c = kNoOp);
+  /// The real or the imaginary part of a complex value. Complex values are made of their parts, and read by parts: of memory they are pairs of
+  /// real elements.
+  OpId part(OpId complex, bool imaginary);
 
   const Operation& operator[](OpId id) const { return list_[id]; }
   std::size_t size() const { return list_.size(); }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "core/base/error.h"
 #include "drafts/draft.h"
 
 namespace tenon::codegen {
@@ -42,6 +43,13 @@ OpId OperationList::index(const Dim& dim) {
 }
 
 OpId OperationList::load(std::uint32_t buffer, DType dtype, Dim offset, OpId mask, OpId otherwise) {
+  if (is_complex(dtype)) {
+    const auto element = [&](bool imaginary) {
+      return load(buffer, real_type(dtype), offset * Dim(2) + Dim(imaginary), mask, mask == kNoOp ? kNoOp : part(otherwise, imaginary));
+    };
+    const OpId real = element(false);
+    return primitive(ops::Primitive::complex, dtype, real, element(true));
+  }
   Operation op{.kind = OperationKind::load, .dtype = dtype, .masked = mask != kNoOp, .payload = buffer, .offset = std::move(offset)};
   if (op.masked) op.args[0] = mask, op.args[1] = otherwise;
   return record(std::move(op));
@@ -82,6 +90,26 @@ OpId OperationList::reduced(std::uint32_t reduction, std::uint32_t result, DType
 OpId OperationList::product(DType dtype) { return record({.kind = OperationKind::product, .dtype = dtype}); }
 OpId OperationList::old_value(DType dtype) { return record({.kind = OperationKind::old_value, .dtype = dtype}); }
 
+OpId OperationList::part(OpId complex, bool imaginary) {
+  using P = ops::Primitive;
+  const Operation op = list_[complex];
+  const DType real = real_type(op.dtype);
+  TENON_CHECK(is_complex(op.dtype), "a part of a value of {}", name_of(op.dtype));
+  if (op.kind == OperationKind::constant) return constant(real, imaginary ? 0 : op.payload);
+  TENON_CHECK(op.kind == OperationKind::primitive, "a complex value that is made of no parts");
+  switch (op.primitive) {
+    case P::complex: return op.args[imaginary ? 1 : 0];
+    case P::select: {
+      const OpId chosen = part(op.args[1], imaginary);
+      return primitive(P::select, real, op.args[0], chosen, part(op.args[2], imaginary));
+    }
+    case P::convert:
+      if (is_complex(list_[op.args[0]].dtype)) return primitive(P::convert, real, part(op.args[0], imaginary));
+      return imaginary ? constant(real, 0) : primitive(P::convert, real, op.args[0]);
+    default: TENON_CHECK(false, "{} of complex values has no parts", name_of(op.primitive));
+  }
+}
+
 OpId OperationList::primitive(ops::Primitive p, DType dtype, OpId a, OpId b, OpId c) {
   using P = ops::Primitive;
   if (p == P::logical_and && (is_true(a) || is_false(b))) return b;
@@ -92,6 +120,7 @@ OpId OperationList::primitive(ops::Primitive p, DType dtype, OpId a, OpId b, OpI
   if (p == P::select && is_true(a)) return b;
   if (p == P::select && (is_false(a) || b == c)) return c;
   if (p == P::convert && list_[a].dtype == dtype) return a;
+  if (p == P::real || p == P::imag) return part(a, p == P::imag);
   Operation op{.kind = OperationKind::primitive, .primitive = p, .dtype = dtype};
   op.args[0] = a, op.args[1] = b, op.args[2] = c;
   return record(std::move(op));

@@ -271,7 +271,8 @@ void Planner::mark_repeated_operands(NodeId id) {
     const ir::Value& v = graph_.value(operand);
     if (v.kind != ir::ValueKind::result || context_.in_memory[operand.value] || !context_.bodies[v.node.value]) continue;
     if (context_.packs_left[id.value] && operand == graph_.node(id).operands[0]) continue;  // a prologue: read once
-    const double own_points = std::max(1.0, algebra_.estimate(graph_.type(operand).element_count()));
+    const double parts = is_complex(graph_.type(operand).dtype) ? 2 : 1;  // which points read one at a time
+    const double own_points = std::max(1.0, parts * algebra_.estimate(graph_.type(operand).element_count()));
     if (!machine_.worth_storing_repeated(cost_[v.node.value], points / own_points)) continue;
     log(fmt::format("store %{}: {} reads it {:.0f} times over and it costs {:.0f} operations", v.name, graph_.node(id).op,
                     points / own_points, cost_[v.node.value]));

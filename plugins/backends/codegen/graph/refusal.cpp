@@ -9,7 +9,6 @@ std::optional<Refusal> refuse_values(const ir::Graph& graph, const ir::Node& nod
   const auto refuse = [&](ir::ValueId v, bool is_operand) -> std::optional<Refusal> {
     const ir::Type& type = graph.type(v);
     if (!type.is_tensor()) return Refusal{"op", "it is ordered by a token"};
-    if (is_complex(type.dtype)) return Refusal{"dtype", fmt::format("{} has no generated code", name_of(type.dtype))};
     return misplaced(type, is_operand);
   };
   if (!node.regions.empty()) return Refusal{"op", "it has regions"};

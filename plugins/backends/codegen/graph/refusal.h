@@ -15,7 +15,7 @@ struct Refusal {
   std::string text;
 };
 
-/// What is wrong with the values of a node: regions, tokens, dtypes without code, or what `misplaced` says of a type: why it is not on the target.
+/// What is wrong with the values of a node: regions, tokens, or what `misplaced` says of a type: why it is not on the target.
 /// `is_operand` tells it of what.
 std::optional<Refusal> refuse_values(const ir::Graph& graph, const ir::Node& node,
                                      const std::function<std::optional<Refusal>(const ir::Type& type, bool is_operand)>& misplaced);

@@ -174,6 +174,7 @@ double cost_of(ops::Primitive primitive, DType dtype) {
     case P::div: case P::sqrt: case P::rsqrt: return dtype == DType::f64 ? 4 : 2;
     case P::floor_div: case P::trunc_div: case P::remainder: case P::fmod: return is_int(dtype) ? 12 : 6;
     case P::convert: case P::bit_cast: return 0.5;
+    case P::complex: case P::real: case P::imag: return 0;
     default: return 1;
   }
 }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "decisions/paired_points.h"
 #include "decisions/window_tiles.h"
 #include "loops/merging.h"
 
@@ -145,6 +146,7 @@ void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
   CpuSchedule& schedule = *made;
   kernel.schedule = std::move(made);
   if (kernel.scatter) return order_scatter(kernel, algebra, lanes, schedule);
+  pair_points(kernel, algebra);
   order_by_store(kernel, kernel.outer);
   const bool shares = share_work(kernel, algebra, lanes);
   merge_contiguous(kernel, kernel.inner, algebra);

@@ -201,9 +201,11 @@ void KernelEmitter::stages() {
 void KernelEmitter::row_stage(const Stage& stage) {
   for (const Store& s : stage.stores)
     if (!kernel_.scatter && stage.stores.size() > 1) value(s.value);
-  for (const Store& s : stage.stores) {
+  for (std::size_t i = 0; i < stage.stores.size(); ++i) {
+    const Store& s = stage.stores[i];
     scatter_ = kernel_.scatter ? &s : nullptr;
-    store(s);
+    if (i + 1 < stage.stores.size() && alternate(s, stage.stores[i + 1])) store_pairs(s, stage.stores[++i]);
+    else store(s);
   }
 }
 

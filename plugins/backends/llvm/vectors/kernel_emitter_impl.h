@@ -54,6 +54,11 @@ class KernelEmitter final : private NestEmitter {
   Lanes gathered_load(const Operation& op, llvm::Value* mask);
   llvm::Value* gathered_elements(const Operation& op, llvm::Value* mask);
   llvm::Value* paired_elements(const Operation& op, llvm::Value* mask);
+  bool reads_beside(const Operation& op, std::int64_t distance) const;
+  llvm::Value* doubled(llvm::Value* mask);
+  llvm::Value* parted_elements(const Operation& op, llvm::Value* mask, bool second);
+  bool alternate(const Store& s, const Store& next);
+  void store_pairs(const Store& s, const Store& next);
   bool is_clamped(const Dim& index);
   llvm::Value* clamped_elements(std::uint64_t buffer, const Dim& rest, const Dim& index, llvm::Value* mask);
   bool streams_to(const Store& store);

@@ -196,8 +196,39 @@ Value* KernelEmitter::clamped_elements(std::uint64_t number, const Dim& rest, co
   return ir_.CreateSelect(free, inside, edge);
 }
 
+/// Whether the kernel reads the element so far beside that of the operation too, wherever it reads that.
+bool KernelEmitter::reads_beside(const Operation& op, std::int64_t distance) const {
+  return std::ranges::any_of(kernel_.operations, [&](const Operation& other) {
+    return other.kind == OperationKind::load && other.payload == op.payload && other.masked == op.masked && (!op.masked || other.args[0] == op.args[0]) &&
+           other.offset == op.offset + Dim(distance);
+  });
+}
+
+/// Each lane's answer for the two elements that it has side by side.
+Value* KernelEmitter::doubled(Value* mask) {
+  llvm::SmallVector<int, 128> twice;
+  for (unsigned l = 0; l < b_.lanes(); ++l) twice.push_back(static_cast<int>(l)), twice.push_back(static_cast<int>(l));
+  return ir_.CreateShuffleVector(mask, twice);
+}
+
+/// Every second element of memory that is read as a whole: the parts of complex numbers.
+Value* KernelEmitter::parted_elements(const Operation& op, Value* mask, bool second) {
+  const DType storage = kernel_.buffers[op.payload].dtype;
+  auto* pairs = llvm::FixedVectorType::get(b_.storage_type(storage), 2 * b_.lanes());
+  const llvm::Align align(size_of(storage));
+  Value* address = element_address(op.payload, second ? op.offset - Dim(1) : op.offset);
+  Value* read = mask && tail_mask_ ? ir_.CreateAnd(mask, tail_mask_) : mask ? mask : tail_mask_;
+  Value* loaded = read ? static_cast<Value*>(ir_.CreateMaskedLoad(pairs, address, align, doubled(read), llvm::Constant::getNullValue(pairs))) : ir_.CreateAlignedLoad(pairs, address, align);
+  llvm::SmallVector<int, 128> own;
+  for (unsigned l = 0; l < b_.lanes(); ++l) own.push_back(static_cast<int>(2 * l + second));
+  Value* elements = ir_.CreateShuffleVector(loaded, own);
+  if (!tail_mask_) return elements;
+  return ir_.CreateSelect(tail_mask_, elements, b_.splat(ir_.CreateExtractElement(elements, std::uint64_t{0})));
+}
+
 /// Every second element: a contiguous load of which only those are read, and then put together.
 Value* KernelEmitter::paired_elements(const Operation& op, Value* mask) {
+  if (const bool first = reads_beside(op, 1); first || reads_beside(op, -1)) return parted_elements(op, mask, !first);
   const DType storage = kernel_.buffers[op.payload].dtype;
   auto* pairs = llvm::FixedVectorType::get(b_.storage_type(storage), 2 * b_.lanes());
   Value* read = mask && tail_mask_ ? ir_.CreateAnd(mask, tail_mask_) : mask ? mask : tail_mask_;
@@ -219,7 +250,8 @@ Lanes KernelEmitter::gathered_load(const Operation& op, Value* mask) {
   const DType storage = kernel_.buffers[op.payload].dtype;
   if (!op.masked && is_clamped(op.offset)) return b_.from_storage(clamped_elements(op.payload, Dim(0), op.offset, nullptr), storage, true);
   Affine affine;
-  const bool pairs = size_of(storage) >= 4 && lane_affine(op.offset, affine) && affine.coefficient == Dim(2);
+  const bool wide = size_of(storage) >= 4 || (size_of(storage) == 2 && (reads_beside(op, 1) || reads_beside(op, -1)));
+  const bool pairs = wide && lane_affine(op.offset, affine) && affine.coefficient == Dim(2);
   const Lanes loaded = b_.from_storage(pairs ? paired_elements(op, mask) : run_or_gather(op, mask), storage, true);
   return op.masked ? b_.select({mask, DType::b8, true}, loaded, widened(op.args[1])) : loaded;
 }
@@ -303,6 +335,26 @@ bool stores_nothing(const codegen::Kernel& kernel) {
 }
 
 }  // namespace
+
+/// Whether two stores write elements that alternate in memory: the parts of complex numbers.
+bool KernelEmitter::alternate(const Store& s, const Store& next) {
+  Affine affine;
+  return !kernel_.scatter && s.buffer == next.buffer && next.offset == s.offset + Dim(1) && size_of(kernel_.buffers[s.buffer].dtype) >= 2 &&
+         varies(s.offset) && lane_affine(s.offset, affine) && affine.coefficient == Dim(2);
+}
+
+void KernelEmitter::store_pairs(const Store& s, const Store& next) {
+  const DType storage = kernel_.buffers[s.buffer].dtype;
+  const llvm::Align align(size_of(storage));
+  const auto bits = [&](const Store& each) { return b_.to_storage(widened(each.value), storage); };
+  Value* first = bits(s);
+  llvm::SmallVector<int, 128> by_turns;
+  for (unsigned l = 0; l < b_.lanes(); ++l) by_turns.push_back(static_cast<int>(l)), by_turns.push_back(static_cast<int>(l + b_.lanes()));
+  Value* pairs = ir_.CreateShuffleVector(first, bits(next), by_turns);
+  Value* address = element_address(s.buffer, s.offset);
+  if (tail_mask_) ir_.CreateMaskedStore(pairs, address, align, doubled(tail_mask_));
+  else ir_.CreateAlignedStore(pairs, address, align);
+}
 
 void KernelEmitter::store(const Store& s) {
   const DType storage = kernel_.buffers[s.buffer].dtype;

@@ -128,7 +128,7 @@ ops::ForeignArgument foreign_argument(PyObject* object, ops::Flavour flavour, co
   if (auto dtype = dtype_argument(object)) return {*dtype};
   if (PyList_Check(object) || PyTuple_Check(object) || PyRange_Check(object)) return sequence(object, flavour, value_of);
   if (auto mode = copy_mode(object)) return *mode;
-  if (PyComplex_Check(object)) throw GraphBreak("a complex number as an argument of a tensor operation");
+  if (PyComplex_CheckExact(object)) return {std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object))};
   throw GraphBreak(fmt::format("an argument of type {} in a tensor operation", Py_TYPE(object)->tp_name));
 }
 

@@ -7,11 +7,14 @@
 namespace tenon::python {
 
 bool only_moves(const ir::Graph& graph, ir::NodeId node) {
-  // One load without a mask, at any index, and its value is the result.
+  // One load without a mask, at any index, and its value, or a part of it, is the result.
   auto loop = ops::loop_of(graph, node);
   if (!loop) return true;  // not known: let the library say
   if (loop->reducer || loop->element.results.size() != 1) return false;
-  const ops::Instruction& last = loop->element.instructions[loop->element.results.front()];
+  const auto& instructions = loop->element.instructions;
+  const ops::Instruction& result = instructions[loop->element.results.front()];
+  const bool part = result.op == ops::Primitive::real || result.op == ops::Primitive::imag;
+  const ops::Instruction& last = part ? instructions[result.args[0]] : result;
   return last.op == ops::Primitive::load && !last.masked;
 }
 
@@ -31,6 +34,8 @@ bool is_always_view(const ir::Graph& graph, ir::NodeId node) {
 bool moves_many_complex(const ir::Graph& graph, ir::NodeId node) {
   constexpr std::int64_t kMany = 1024;
   if (const ops::Op* op = ops::find_op(graph.node(node).op); op && op->traits.copies) return false;
+  const auto on_host = [&](ir::ValueId value) { return graph.type(value).device.is_host(); };
+  if (std::ranges::all_of(graph.node(node).results, on_host) && ops::loop_of(graph, node)) return false;
   const auto many = [&](ir::ValueId value) {
     if (graph.value(value).kind == ir::ValueKind::literal || !is_complex(graph.type(value).dtype)) return false;
     const ir::Dim count = graph.type(value).element_count();

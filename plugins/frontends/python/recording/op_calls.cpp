@@ -221,10 +221,11 @@ ops::ForeignResult OpCalls::build(const ForeignFunction& function, PyObject* arg
     if (warns_itself) core_.error_handlings.always_hear(graph_, false);
     if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
     require_runnable(function, first_node);
+    if (result->of_complex && !core_.device_of(operands_).is_host()) throw GraphBreak(fmt::format("{} computes with complex numbers on a card", function.name));
     for (ir::ValueId made : result->values) core_.places.require_served(graph_.type(made).device);
     for (std::size_t i = 0; loop && i < result->values.size(); ++i)
       if (graph_.type(result->values[i]).dtype != (*loop)[call.positional.size() + i]) throw GraphBreak(fmt::format("{} with another dtype than the op's", function.name));
-    if (std::ranges::any_of(operands_, [&](Index index) { return is_complex(stand_ins_[index].dtype); })) require_complex_elements(function, result->values);
+    if (std::ranges::any_of(operands_, [&](Index index) { return is_complex(stand_ins_[index].dtype); }) && !result->of_complex) require_complex_elements(function, result->values);
     return std::move(*result);
   } catch (const GraphBreak&) {  // an op that may raise would be run, though nothing uses it
     const std::vector<ir::NodeId> begun(graph_.nodes().begin() + static_cast<std::ptrdiff_t>(first_node), graph_.nodes().end());

@@ -225,6 +225,8 @@ std::uint32_t RecordedOutputs::tensor_output(Index index, CapturedGraph& capture
   const StandIn& base = stand_ins_[first];
   if (s.crossed) return crossed_output(index, captured);
   if (parts && first == index) return parts_output(index, captured);
+  if (s.requires_grad && is_complex(s.dtype)) throw GraphBreak("complex numbers that require grad", kComplexGradHint);
+  if (s.kind == TensorKind::torch && s.viewed && s.twin && is_lazy(s.twin.get())) throw GraphBreak("a result that is lazily conjugated or negated");
   if (first == index && !s.input) {
     if (memory_order(s.shape, s.strides).empty() && !s.shape.empty() && !is_row_major(s.shape, s.strides)) throw GraphBreak("a result whose strides leave gaps");
     return fresh_output(index, captured);

@@ -60,14 +60,13 @@ PyArrayObject* owner_of(PyObject* array) {
   return owner;
 }
 
-TensorSpec read_torch_twin(const TorchLibrary& torch, PyObject* twin) {
+TensorSpec read_torch_twin(const TorchLibrary& torch, PyObject* twin, bool may_be_lazy) {
   TensorSpec spec;
   spec.kind = TensorKind::torch;
   spec.type = reinterpret_cast<PyTypeObject*>(torch.tensor.get());
   auto attribute = [&](const char* name) { return checked(PyObject_GetAttrString(twin, name)); };
   if (!attribute("layout").is(torch.strided.get())) throw GraphBreak("an operation that gives a tensor of another layout");
-  for (const char* lazy : {"is_conj", "is_neg"})
-    if (checked(PyObject_CallMethod(twin, lazy, nullptr)).is(Py_True)) throw GraphBreak("an operation that gives a lazily conjugated or negated tensor");
+  if (!may_be_lazy && is_lazy(twin)) throw GraphBreak("an operation that gives a lazily conjugated or negated tensor");
   auto dtype = torch.dtype_of(attribute("dtype").get());
   if (!dtype) throw GraphBreak("an operation that gives a tensor of a dtype that graphs do not carry");
   spec.dtype = *dtype;
@@ -80,6 +79,11 @@ TensorSpec read_torch_twin(const TorchLibrary& torch, PyObject* twin) {
 }
 
 }  // namespace
+
+bool is_lazy(PyObject* twin) {
+  const auto says = [&](const char* name) { return checked(PyObject_CallMethod(twin, name, nullptr)).is(Py_True); };
+  return says("is_conj") || says("is_neg");
+}
 
 Ref make_twin(TensorKind kind, DType dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides, bool writeable) {
   if (kind == TensorKind::torch) return torch_twin(dtype, shape, strides);
@@ -203,10 +207,15 @@ std::optional<HiddenBase> hidden_base_of(PyObject* twin) {
 
 TensorSpec read_twin(PyObject* twin) {
   const TorchLibrary* torch = torch_library();
-  if (torch && torch->is_tensor(twin)) return read_torch_twin(*torch, twin);
+  if (torch && torch->is_tensor(twin)) return read_torch_twin(*torch, twin, false);
   auto spec = read_spec(twin);
   if (const auto* odd = std::get_if<std::string>(&spec)) throw GraphBreak(fmt::format("an operation that gives {}", *odd));
   return std::get<TensorSpec>(spec);
+}
+
+TensorSpec read_view_twin(PyObject* twin) {
+  const TorchLibrary* torch = torch_library();
+  return torch && torch->is_tensor(twin) ? read_torch_twin(*torch, twin, true) : read_twin(twin);
 }
 
 }  // namespace tenon::python

@@ -40,5 +40,9 @@ std::optional<HiddenBase> hidden_base_of(PyObject* twin);
 
 /// The metadata of a result of the library: of a meta tensor, an array or a NumPy scalar. Throws GraphBreak for an odd one.
 TensorSpec read_twin(PyObject* twin);
+/// The same of one that may be lazy.
+TensorSpec read_view_twin(PyObject* twin);
+/// Whether a twin of torch is a view whose elements are to be conjugated or negated when they are read.
+bool is_lazy(PyObject* twin);
 
 }  // namespace tenon::python

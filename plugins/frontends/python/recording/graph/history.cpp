@@ -2,11 +2,23 @@
 
 #include <algorithm>
 
+#include "core/ops/catalog.h"
 #include "core/rewrite/differentiate.h"
 #include "core/rewrite/never_chosen.h"
 #include "python/objects/graph_break.h"
 
 namespace tenon::python {
+namespace {
+
+/// Whether a call of the library gives the value, of which the graph has no gradient.
+bool is_of_library(const ir::Graph& graph, ir::ValueId value) {
+  if (graph.value(value).kind != ir::ValueKind::result) return false;
+  const ops::Op* op = ops::find_op(graph.node(graph.value(value).node).op);
+  return !op || op->traits.opaque;
+}
+
+}  // namespace
+
 bool History::tracks(std::span<const Index> operands) const {
   const auto requires_grad = [&](Index index) { return core_.stand_ins[index].requires_grad; };
   return std::ranges::any_of(operands, requires_grad) && torch_state().value_or(core_.state).grad_enabled();
@@ -20,7 +32,7 @@ void History::require_tracked(std::span<const Index> operands) const {
     if (core_.is_inference(index)) throw GraphBreak("a tensor that was made in inference mode, beside tensors that require grad");
     if (!s.requires_grad) continue;
     require_view_unwritten(index);
-    if (!is_float(s.dtype)) throw GraphBreak("complex numbers that require grad", kComplexGradHint);
+    if (!is_float(s.dtype) && (!is_complex(s.dtype) || s.input || s.leaf)) throw GraphBreak("complex numbers that require grad", kComplexGradHint);
     if (s.untracked && !s.leaf) throw GraphBreak("a view that was made without grad mode, of a tensor that requires grad");
     if (!reads_present_root(index)) throw GraphBreak("an operation with grad mode on, on a view of a tensor that was written without");
   }
@@ -341,7 +353,7 @@ void History::note_results(PyObject* results, Index first) {
   const ir::ValueId value = core_.present.of(*index);
   StandIn& s = core_.stand_ins[*index];
   if (s.kind == TensorKind::torch && s.detached == Detached::no && can_require_gradient(s.dtype)) s.requires_grad = depends(value);
-  if (s.requires_grad && is_complex(s.dtype)) throw GraphBreak("complex numbers that require grad", kComplexGradHint);
+  if (s.requires_grad && is_complex(s.dtype) && is_of_library(core_.graph, value)) throw GraphBreak("complex numbers that require grad", kComplexGradHint);
   core_.stand_ins.storage_of(*index).requires_grad |= s.requires_grad;
   if (s.viewed) view_versions_[*index] = core_.stand_ins.storage_of(*index).version;
 }

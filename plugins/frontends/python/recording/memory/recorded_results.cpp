@@ -215,7 +215,7 @@ Ref RecordedResults::wrap_answer(PyObject* answer, const ForeignFunction& functi
 
 Ref RecordedResults::stand_in_for_twin(PyObject* twin, ir::ValueId value, const ForeignFunction& function,
                                      std::span<const Index> operands) {
-  TensorSpec spec = read_twin(twin);
+  TensorSpec spec = read_view_twin(twin);
   if (auto known = stand_ins_.of_twin(twin)) return stand_ins_[*known].object;
   const ir::Type& type = graph_.type(value);
   const Extents sizes = core_.is_late(value) ? symbols_.hints(type.shape) : symbols_.values(type.shape);
@@ -223,6 +223,8 @@ Ref RecordedResults::stand_in_for_twin(PyObject* twin, ir::ValueId value, const 
     throw GraphBreak(fmt::format("{}: the op gives {}[{}], the library {}", function.name, name_of(type.dtype), fmt::join(sizes, ", "), spec.describe()));
   const TwinPlace place = spec.kind == TensorKind::scalar ? TwinPlace() : place_of_twin(twin);
   const auto storage = spec.kind == TensorKind::scalar ? std::nullopt : stand_ins_.storage_at(place);
+  const bool lazy = spec.kind == TensorKind::torch && is_lazy(twin);  // inside the graph it has its own elements
+  if (lazy && (!storage || stand_ins_[stand_ins_.owner_of(*storage)].dtype != spec.dtype)) throw GraphBreak("an operation that gives a lazily conjugated or negated tensor");
   if (!storage) {
     const bool unchanged = std::ranges::any_of(operands, [&](Index operand) { return stand_ins_[operand].value == value; });
     if (unchanged && is_complex(type.dtype) && function.kind != CallClass::same_elements)

@@ -60,4 +60,15 @@ TEST_CASE("NumPy: functions of several operands take each array's own float") {
   CHECK(common({tensor(DType::f16), number(DType::f64)}) == DType::f16);
 }
 
-TEST_CASE("complex numbers are refused") { CHECK_THROWS_AS(torch({tensor(DType::c64), tensor(DType::f32)}), Exception); }
+TEST_CASE("complex numbers are promoted by their parts") {
+  CHECK(torch({tensor(DType::c64), tensor(DType::f32)}) == DType::c64);
+  CHECK(torch({tensor(DType::c64), tensor(DType::f64)}) == DType::c128);
+  CHECK(torch({tensor(DType::i64), number(DType::c128)}) == DType::c64);
+  CHECK(torch({tensor(DType::f64), number(DType::c128)}) == DType::c128);
+  CHECK(torch({tensor(DType::c64), number(DType::c128)}) == DType::c64);
+  CHECK_THROWS_AS(torch({tensor(DType::f16), number(DType::c128)}), Exception);
+  CHECK(promote(Flavour::numpy, std::vector<PromotionOperand>{tensor(DType::c64), tensor(DType::i32)}, DType::f32) == DType::c128);
+  CHECK(promote(Flavour::numpy, std::vector<PromotionOperand>{tensor(DType::c64), tensor(DType::i16)}, DType::f32) == DType::c64);
+  CHECK(promote(Flavour::numpy, std::vector<PromotionOperand>{tensor(DType::f32), number(DType::c128)}, DType::f32) == DType::c64);
+  CHECK(promote(Flavour::numpy, std::vector<PromotionOperand>{tensor(DType::i8), number(DType::c128)}, DType::f32) == DType::c128);
+}
