@@ -44,9 +44,9 @@ PtxCase read_case(const std::filesystem::path& path) {
 /// A kind of card, and whose code it is given.
 struct Card {
   const char *assembled, *code;
-  bool has_tensor_cores = true, has_clusters = false;
+  bool has_tensor_cores = true, has_clusters = false, has_warpgroups = false;
 };
-constexpr Card kCards[] = {{"sm_75", "sm_75", false}, {"sm_80", "sm_80"}, {"sm_89", "sm_89"}, {"sm_90a", "sm_90a", true, true}, {"sm_120", "sm_90", true, true}};
+constexpr Card kCards[] = {{"sm_75", "sm_75", false}, {"sm_80", "sm_80"}, {"sm_89", "sm_89"}, {"sm_90a", "sm_90a", true, true, true}, {"sm_120", "sm_90", true, true}};
 
 /// LLVM numbers the calls that it has emitted in the process.
 std::string without_call_numbers(const std::string& ptx) { return std::regex_replace(ptx, std::regex("callseq [0-9]+"), "callseq"); }
@@ -66,11 +66,15 @@ std::string assembled(const std::string& ptx, const std::string& architecture) {
 
 std::string check(const std::filesystem::path& path, bool is_blessing) {
   const PtxCase golden = read_case(path);
-  const auto schedule = [&](bool products, bool clusters) { return ptx_test::schedule_graph(ir::parse_graph(golden.graph).value(), products, {}, clusters); };
-  const auto scheduled = schedule(true, false);
+  // Products of float32 as tf32 where the head says so.
+  const cuda::Rounding rounding{.products = golden.head.find("as tf32") != std::string::npos, .convolutions = golden.head.find("as tf32") != std::string::npos};
+  const auto schedule = [&](bool products, bool clusters, bool warpgroups) {
+    return ptx_test::schedule_graph(ir::parse_graph(golden.graph).value(), products, {rounding, clusters, warpgroups});
+  };
+  const auto scheduled = schedule(true, false, false);
   const std::string output = without_call_numbers(ptx_test::ptx_of(scheduled, "sm_80"));
   for (const Card& card : kCards) {
-    const std::string code = ptx_test::ptx_of(schedule(card.has_tensor_cores, card.has_clusters), card.code);
+    const std::string code = ptx_test::ptx_of(schedule(card.has_tensor_cores, card.has_clusters, card.has_warpgroups), card.code);
     if (const std::string fault = assembled(code, card.assembled); !fault.empty()) return fault + code;
   }
   if (is_blessing) std::ofstream(path) << golden.head << output;

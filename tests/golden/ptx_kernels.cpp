@@ -8,17 +8,21 @@
 #include "core/base/error.h"
 #include "graph/decomposition.h"
 #include "graph/planning.h"
+#include "products/ends_of_products.h"
 #include "products/product_emitter.h"
 #include "products/product_steps.h"
 #include "schedule/gpu_machine.h"
 
 namespace tenon::ptx_test {
 
-ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores, cuda::Rounding rounding, bool has_clusters) {
+ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores, const cuda::ProductChoices& choices) {
   codegen::decompose_composites(graph, true);
+  cuda::move_ends_of_products(graph);
   const cuda::GpuMachine machine(has_tensor_cores);
-  codegen::Plan plan = codegen::plan_graph(graph, machine, {});
-  cuda::make_kernels_of_products(plan, graph, machine, rounding, has_clusters);
+  codegen::PlanOptions options;
+  if (has_tensor_cores) options.stored = cuda::written_for_products(graph);
+  codegen::Plan plan = codegen::plan_graph(graph, machine, options);
+  cuda::make_kernels_of_products(plan, graph, machine, choices);
   std::vector<ScheduledKernel> kernels;
   for (const codegen::Step& step : plan.steps) {
     const auto* kernel = std::get_if<codegen::KernelStep>(&step);

@@ -23,7 +23,7 @@ struct ScheduledGraph {
 };
 
 /// Throws why, where a step has no code for the target.
-ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores = true, cuda::Rounding rounding = {}, bool has_clusters = false);
+ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores = true, const cuda::ProductChoices& choices = {});
 
 /// Their PTX, as kernel0, kernel1, …
 std::string ptx_of(const ScheduledGraph& scheduled, const std::string& architecture);

@@ -19,21 +19,32 @@ namespace {
 using codegen::LaneBuilder;
 using llvm::Value;
 
+constexpr unsigned kWarpgroup = 4 * cuda::kWarp;
+
 /// What the threads of a block have in common.
 struct HostBlock {
   std::array<std::uint32_t, cuda::kBlock> words{};
   std::array<const char*, cuda::kBlock> addresses{};
   std::array<std::array<std::uint32_t, 6>, cuda::kBlock> fragments{};
-  alignas(16) std::array<char, 99 * 1024> large{};
+  std::array<std::array<std::uint32_t, 16>, cuda::kBlock> wide_fragments{};
+  alignas(cuda::kSwizzleAlignment) std::array<char, 112 * 1024> large{};
   std::array<std::uint64_t, cuda::kSharedBytes / sizeof(std::uint64_t)> shared{};
   std::barrier<> all{cuda::kBlock};
   std::atomic<bool> failed{false};
   std::atomic<std::uint32_t> votes{0};
-  std::vector<std::unique_ptr<std::barrier<>>> warps;
+  std::vector<std::unique_ptr<std::barrier<>>> warps, warpgroups;
 
   HostBlock() {
+    for (unsigned w = 0; w < cuda::kBlock / kWarpgroup; ++w) warpgroups.push_back(std::make_unique<std::barrier<>>(kWarpgroup));
     for (unsigned w = 0; w < cuda::kBlock / cuda::kWarp; ++w) warps.push_back(std::make_unique<std::barrier<>>(cuda::kWarp));
   }
+};
+
+/// As `WarpgroupOperands`; `words` is null where the left operand lies at `rows`.
+struct WideProduct {
+  const std::uint32_t* words;
+  const char *rows, *columns;
+  std::uint32_t parts, sums, dtype;
 };
 
 /// What a kernel is given for one thread; generated code reads its fields by number.
@@ -49,6 +60,7 @@ struct HostThread {
   void (*load_matrices)(HostThread*, const void* address, std::uint32_t transposed, std::uint32_t* words);
   void (*multiply)(HostThread*, std::uint32_t dtype, const std::uint32_t* fragments, float* sums);
   std::uint32_t (*any)(HostThread*, std::uint32_t holds);
+  void (*multiply_wide)(HostThread*, const WideProduct*, float* sums);
 };
 
 std::uint32_t word_from(HostThread* self, std::uint32_t bits, std::uint32_t other) {
@@ -103,6 +115,38 @@ void multiply_fragments(HostThread* self, std::uint32_t type, const std::uint32_
       sums[i] += number_in(a, dtype, k % in_word) * number_in(b, dtype, k % in_word);
     }
   warp.arrive_and_wait();
+}
+
+/// Byte `byte` of the row of what is swizzled: addresses decide, as they do on a card.
+const char* swizzled(const char* start, std::uint32_t row, std::uint32_t byte) {
+  const auto plain = reinterpret_cast<std::uintptr_t>(start) + row * 128 + byte;
+  return reinterpret_cast<const char*>(plain ^ (plain / 128 % 8 * 16));
+}
+
+void multiply_by_warpgroup(HostThread* self, const WideProduct* product, float* sums) {
+  HostBlock& block = *self->around;
+  const auto dtype = static_cast<DType>(product->dtype);
+  std::barrier<>& warpgroup = *block.warpgroups[self->thread / kWarpgroup];
+  const std::uint32_t lane = self->thread % cuda::kWarp, first = self->thread - lane, warp = self->thread % kWarpgroup / cuda::kWarp;
+  const std::uint32_t in_word = 4 / static_cast<std::uint32_t>(size_of(dtype)), in_matrix = 4 * in_word, in_part = 2 * in_matrix;
+  if (product->words) std::memcpy(block.wide_fragments[self->thread].data(), product->words, 16 * product->parts);
+  warpgroup.arrive_and_wait();
+  const auto word_at = [&](const char* start, std::uint32_t row, std::uint32_t k) {
+    std::uint32_t word = 0;
+    std::memcpy(&word, swizzled(start, row, k / in_word * 4), 4);
+    return word;
+  };
+  const auto left = [&](std::uint32_t row, std::uint32_t k) {
+    if (!product->words) return word_at(product->rows, 16 * warp + row, k);
+    const std::uint32_t within = k % in_part;
+    return block.wide_fragments[first + row % 8 * 4 + within % in_matrix / in_word][4 * (k / in_part) + row / 8 + 2 * (within / in_matrix)];
+  };
+  for (std::uint32_t i = 0; i < product->sums; ++i)
+    for (std::uint32_t k = 0; k < product->parts * in_part; ++k) {
+      const std::uint32_t row = lane / 4 + i % 4 / 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+      sums[i] += number_in(left(row, k), dtype, k % in_word) * number_in(word_at(product->columns, column, k), dtype, k % in_word);
+    }
+  warpgroup.arrive_and_wait();
 }
 
 /// Votes are counted from one call to the next.
@@ -163,7 +207,7 @@ class HostGrid final : public cuda::PtxIsa {
     return field(b, 4, b.ir.getPtrTy());
   }
 
-  Value* large_shared_memory(LaneBuilder& b, std::size_t bytes) const override {
+  Value* large_shared_memory(LaneBuilder& b, std::size_t bytes, unsigned) const override {
     TENON_CHECK(bytes <= std::tuple_size_v<decltype(HostBlock::large)>, "a block shares too much");
     return field(b, 7, b.ir.getPtrTy());
   }
@@ -187,6 +231,22 @@ class HostGrid final : public cuda::PtxIsa {
     call(b, 10, {self(b), b.ir.getInt32(static_cast<std::uint32_t>(dtype)), fragments, made});
     return elements(b, b.ir.getFloatTy(), made, 4);
   }
+  void show_to_warpgroups(LaneBuilder&) const override {}
+  std::vector<Value*> multiply_by_warpgroup(LaneBuilder& b, DType dtype, const WarpgroupOperands& operands, std::span<Value* const> sums) const override {
+    const auto count = static_cast<unsigned>(sums.size()), words = static_cast<unsigned>(operands.left.size());
+    auto* pointer = b.ir.getPtrTy();
+    auto* word = b.ir.getInt32Ty();
+    Value *made = scratch(b, b.ir.getFloatTy(), count), *left = words > 0 ? scratch(b, word, words) : llvm::ConstantPointerNull::get(pointer);
+    for (unsigned i = 0; i < words; ++i) b.ir.CreateStore(operands.left[i], b.ir.CreateConstGEP1_64(word, left, i));
+    for (unsigned i = 0; i < count; ++i) b.ir.CreateStore(sums[i], b.ir.CreateConstGEP1_64(b.ir.getFloatTy(), made, i));
+    auto* record = llvm::StructType::get(b.ir.getContext(), {pointer, pointer, pointer, word, word, word});
+    Value* product = scratch(b, record, 1);
+    Value* const values[] = {left, words > 0 ? llvm::ConstantPointerNull::get(pointer) : operands.rows, operands.columns, b.ir.getInt32(operands.parts), b.ir.getInt32(count), b.ir.getInt32(static_cast<std::uint32_t>(dtype))};
+    for (unsigned i = 0; i < std::size(values); ++i) b.ir.CreateStore(values[i], b.ir.CreateStructGEP(record, product, i));
+    call(b, 12, {self(b), product, made});
+    return elements(b, b.ir.getFloatTy(), made, count);
+  }
+  std::vector<Value*> wait_for_warpgroup(LaneBuilder&, std::span<Value* const> sums) const override { return {sums.begin(), sums.end()}; }
   Value* any_of_block(LaneBuilder& b, Value* condition) const override {
     auto* word = b.ir.getInt32Ty();
     auto* type = llvm::FunctionType::get(word, {b.ir.getPtrTy(), word}, false);
@@ -204,7 +264,7 @@ class HostGrid final : public cuda::PtxIsa {
   static Value* field(LaneBuilder& b, unsigned number, llvm::Type* type) {
     auto* pointer = b.ir.getPtrTy();
     std::vector<llvm::Type*> fields{b.ir.getInt32Ty(), b.ir.getInt32Ty()};
-    fields.resize(12, pointer);
+    fields.resize(13, pointer);
     auto* record = llvm::StructType::get(b.ir.getContext(), fields);
     return b.ir.CreateLoad(type, b.ir.CreateStructGEP(record, self(b), number));
   }
@@ -237,7 +297,7 @@ void run_block(HostKernel kernel, void* const* buffers, const std::int64_t* symb
   const auto memory = std::make_unique<HostBlock>();
   HostBlock& block = *memory;
   const auto run = [&](std::uint32_t thread) {
-    HostThread self{number, thread, word_from, meet_all, block.shared.data(), note_failure, &block, block.large.data(), copy_bytes, load_four_matrices, multiply_fragments, any_vote};
+    HostThread self{number, thread, word_from, meet_all, block.shared.data(), note_failure, &block, block.large.data(), copy_bytes, load_four_matrices, multiply_fragments, any_vote, multiply_by_warpgroup};
     kernel(buffers, symbols, &self);
   };
   std::vector<std::thread> threads;

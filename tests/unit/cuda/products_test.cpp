@@ -12,15 +12,15 @@ using namespace tenon;
 
 namespace {
 
-ptx_test::ScheduledGraph scheduled(const std::string& text) { return ptx_test::schedule_graph(llvm_test::parse(text)); }
+ptx_test::ScheduledGraph scheduled(const std::string& text, const cuda::ProductChoices& choices = {}) { return ptx_test::schedule_graph(llvm_test::parse(text), true, choices); }
 
 bool is_multiplied(const ptx_test::ScheduledGraph& graph) { return std::ranges::any_of(graph.kernels, [](const auto& kernel) { return kernel.schedule.product.has_value(); }); }
 
 /// What differs from the judge, or "". `tolerance` in those of the dtype.
-std::string fault_of(const std::string& text, double tolerance = 8) {
+std::string fault_of(const std::string& text, double tolerance = 8, const cuda::ProductChoices& choices = {}) {
   const ir::Graph graph = llvm_test::parse(text);
   const auto [tensors, views] = llvm_test::random_inputs(graph);
-  const auto made = scheduled(text);
+  const auto made = scheduled(text, choices);
   if (!is_multiplied(made)) return "nothing is multiplied by tensor cores";
   const auto got = ptx_test::run_on_host(made, views);
   const auto want = ops::evaluate(graph, views, ops::Precision::judge);
@@ -122,7 +122,7 @@ TEST_CASE("operands of float32 are rounded to tf32 where that is asked for", "[p
   const auto [tensors, views] = llvm_test::random_inputs(graph);
   const auto want = ops::evaluate(graph, views, ops::Precision::judge);
   const auto error_of = [&](bool rounds) {
-    const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone(), true, {.products = rounds}), views);
+    const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone(), true, {.rounding = {.products = rounds}}), views);
     double error = 0, all = 0;
     for (int i = 0; i < 64 * 64; ++i) error += std::pow(got[0].as<float>()[i] - want[0].as<double>()[i], 2), all += std::pow(want[0].as<double>()[i], 2);
     return std::sqrt(error / all);
@@ -139,7 +139,7 @@ TEST_CASE("convolutions and matrix products are rounded each by a choice of thei
     return %y
   })";
   const auto rounds = [](const std::string& text, cuda::Rounding rounding) {
-    return std::ranges::any_of(ptx_test::schedule_graph(llvm_test::parse(text), true, rounding).kernels, [](const auto& kernel) { return kernel.schedule.product && kernel.schedule.product->rounds; });
+    return std::ranges::any_of(ptx_test::schedule_graph(llvm_test::parse(text), true, {.rounding = rounding}).kernels, [](const auto& kernel) { return kernel.schedule.product && kernel.schedule.product->rounds; });
   };
   CHECK(rounds(product, {.products = true}));
   CHECK(!rounds(product, {.convolutions = true}));
@@ -153,7 +153,7 @@ TEST_CASE("operands that are rounded and no finite numbers stay what they are", 
   float* x = tensors[0].as<float>();
   x[5] = std::numeric_limits<float>::infinity(), x[96 + 7] = -std::numeric_limits<float>::infinity();
   x[2 * 96] = std::bit_cast<float>(0x7fffffffu), x[3 * 96] = std::bit_cast<float>(0xffffffffu);  // NaNs to which an addition would carry
-  const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone(), true, {.products = true}), views);
+  const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone(), true, {.rounding = {.products = true}}), views);
   const float* z = got[0].as<float>();
   for (int column = 0; column < 64; ++column) {
     CHECK(std::isinf(z[column]));
@@ -184,4 +184,105 @@ TEST_CASE("what follows a convolution is in its kernel, where channels lie last"
   })";
   CHECK(scheduled(text).kernels.size() == 1);
   CHECK(fault_of(text, 256) == "");
+}
+
+TEST_CASE("four warps multiply together where the right operand lies as they read it", "[ptx][products]") {
+  const auto is_wide = [](const auto& kernel) { return kernel.schedule.product && kernel.schedule.product->by_warpgroups; };
+  const auto rows_in_memory = [](const auto& kernel) { return kernel.schedule.product && kernel.schedule.product->a.swizzled; };
+  for (const char* dtype : {"f16", "bf16"})
+    for (const bool moved : {false, true})
+      for (const auto& [m, k, n] : {std::tuple{64, 128, 64}, std::tuple{200, 72, 136}, std::tuple{33, 328, 40}}) {
+        const std::string left = moved ? fmt::format("{}, {}", k, m) : fmt::format("{}, {}", m, k);
+        const std::string text = fmt::format("graph @main (%x: {0}[{1}], %y: {0}[{4}, {3}]) {{\n{5}  %b: {0}[{3}, {4}] = permute(%y) {{dims = [1, 0]}}\n  %z: {0}[{2}, {4}] = matmul({6}, %b)\n  return %z\n}}", dtype, left, m, k, n,
+                                             moved ? fmt::format("  %a: {}[{}, {}] = permute(%x) {{dims = [1, 0]}}\n", dtype, m, k) : "", moved ? "%a" : "%x");
+        INFO(text);
+        const auto made = scheduled(text, {.warpgroups = true});
+        CHECK(std::ranges::any_of(made.kernels, is_wide));
+        CHECK(std::ranges::any_of(made.kernels, rows_in_memory) == !moved);
+        CHECK(fault_of(text, 64, {.warpgroups = true}) == "");
+      }
+}
+
+namespace {
+
+/// A convolution whose weights a kernel lays out, and whose picture `%h` another one makes.
+std::string convolution_of(int channels, int results, int side, const std::string& picture, const std::string& residual) {
+  return fmt::format(R"(graph @main (%x: f32[2, {1}, {1}, {0}], %w: f32[{2}, {0}, 3, 3], %r: f32[2, {1}, {1}, {2}]) {{
+    %h: f32[2, {1}, {1}, {0}] = {3}
+    %v: f32[{2}, 3, 3, {0}] = permute(%w) {{dims = [0, 2, 3, 1]}}
+    %c: f32[2, {1}, {1}, {2}] = convolution_channels_last(%h, %v) {{padding = [1, 1], stride = [1, 1]}}
+    %y: f32[2, {1}, {1}, {2}] = add(%c, {4})
+    return %y
+  }})", channels, side, results, picture, residual);
+}
+
+double relative_error(const ops::HostTensor& got, const ops::HostTensor& want, std::int64_t count) {
+  double error = 0, all = 0;
+  for (std::int64_t i = 0; i < count; ++i) error += std::pow(got.as<float>()[i] - want.as<double>()[i], 2), all += std::pow(want.as<double>()[i], 2);
+  return std::sqrt(error / all);
+}
+
+}  // namespace
+
+TEST_CASE("what only products read that round it is rounded where it is written", "[ptx][products]") {
+  const cuda::ProductChoices rounding{.rounding = {.convolutions = true}, .warpgroups = true};
+  for (const auto& [channels, results, side] : {std::tuple{32, 64, 12}})
+    for (const bool is_shared : {false, true}) {
+      // Running sums: no kernel of a product takes them in.
+      const std::string text = convolution_of(channels, is_shared ? channels : results, side, "cumsum(%x) {dim = 0}", is_shared ? "%h" : "%r");
+      INFO(text);
+      const ir::Graph graph = llvm_test::parse(text);
+      const auto [tensors, views] = llvm_test::random_inputs(graph);
+      const auto made = ptx_test::schedule_graph(graph.clone(), true, rounding);
+      const auto product = std::ranges::find_if(made.kernels, [](const auto& kernel) { return kernel.schedule.product.has_value(); });
+      REQUIRE(product != made.kernels.end());
+      CHECK(product->schedule.product->by_warpgroups);
+      CHECK(product->schedule.product->b.rounded);
+      CHECK(product->schedule.product->a.rounded == !is_shared);
+      const auto got = ptx_test::run_on_host(made, views);
+      const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+      const double error = relative_error(got[0], want[0], std::int64_t{2} * side * side * (is_shared ? channels : results));
+      CHECK(error > 1e-6);
+      CHECK(error < 4e-4);
+    }
+}
+
+TEST_CASE("what follows a convolution up to a pooling is in its kernel", "[ptx][products]") {
+  const std::string text = R"(graph @main (%x: f32[2, 16, 16, 32], %w: f32[40, 3, 3, 32], %b: f32[40, 1, 1]) {
+    %c: f32[2, 16, 16, 40] = convolution_channels_last(%x, %w) {padding = [1, 1], stride = [1, 1]}
+    %p: f32[2, 40, 16, 16] = permute(%c) {dims = [0, 3, 1, 2]}
+    %a: f32[2, 40, 16, 16] = add(%p, %b)
+    %r: f32[2, 40, 16, 16] = relu(%a)
+    %m: f32[2, 40, 8, 8] = max_pool(%r) {ceil_mode = false, dilation = [1, 1], kernel_size = [3, 3], padding = [1, 1], stride = [2, 2]}
+    return %m
+  })";
+  const auto made = scheduled(text);
+  REQUIRE(made.kernels.size() == 2);
+  CHECK(made.kernels[0].schedule.product);
+  CHECK(made.kernels[0].step.nodes.size() >= 3);
+  CHECK(fault_of(text, 128) == "");
+}
+
+TEST_CASE("two convolutions that are added up have one end", "[ptx][products]") {
+  CHECK(fault_of(R"(graph @main (%x: f32[2, 8, 8, 32], %v: f32[40, 3, 3, 32], %w: f32[40, 1, 1, 32]) {
+    %c: f32[2, 8, 8, 40] = convolution_channels_last(%x, %v) {padding = [1, 1], stride = [1, 1]}
+    %d: f32[2, 8, 8, 40] = convolution_channels_last(%x, %w) {padding = [0, 0], stride = [1, 1]}
+    %p: f32[2, 40, 8, 8] = permute(%c) {dims = [0, 3, 1, 2]}
+    %q: f32[2, 40, 8, 8] = permute(%d) {dims = [0, 3, 1, 2]}
+    %a: f32[2, 40, 8, 8] = add(%p, %q)
+    %r: f32[2, 40, 8, 8] = relu(%a)
+    %m: f32[2, 40] = amax(%r) {dim = [2, 3], keepdim = false}
+    return %m
+  })", 128) == "");
+}
+
+TEST_CASE("weights whose channels are moved to the end are read side by side", "[ptx]") {
+  const std::string text = "graph @main (%w: f32[24, 16, 3, 3]) {\n  %y: f32[24, 3, 3, 16] = permute(%w) {dims = [0, 2, 3, 1]}\n  return %y\n}";
+  const auto made = scheduled(text);
+  REQUIRE(made.kernels.size() == 1);
+  CHECK(made.kernels[0].step.kernel.outer.back().extent == ir::Dim(9));
+  const auto [tensors, views] = llvm_test::random_inputs(llvm_test::parse(text));
+  const auto got = ptx_test::run_on_host(made, views);
+  const auto want = ops::evaluate(llvm_test::parse(text), views, ops::Precision::judge);
+  CHECK(ops::first_difference(got[0].view(), want[0].view(), 0).value_or("") == "");
 }

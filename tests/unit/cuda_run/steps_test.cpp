@@ -106,3 +106,23 @@ TEST_CASE("a timed run that fails gives back what it has made") {
   }
   require_ok(tenon_session_on_log(session.get(), nullptr, nullptr, nullptr));
 }
+
+TEST_CASE("weights are laid out beside the convolution before the one that reads them") {
+  std::vector<SaidLine> lines;
+  CudaSession session;
+  require_ok(tenon_session_on_log(session.get(), "steps", keep_line, &lines));
+  const TestProgram program = session.compile(R"(graph @g (%x: f32[2, 16, 16, 32] on device2:0, %v: f32[32, 32, 3, 3] on device2:0, %w: f32[32, 32, 3, 3] on device2:0) {
+  %p: f32[32, 3, 3, 32] on device2:0 = permute(%v) {dims = [0, 2, 3, 1]}
+  %a: f32[2, 16, 16, 32] on device2:0 = convolution_channels_last(%x, %p) {padding = [1, 1], stride = [1, 1]}
+  %r: f32[2, 16, 16, 32] on device2:0 = relu(%a)
+  %q: f32[32, 3, 3, 32] on device2:0 = permute(%w) {dims = [0, 2, 3, 1]}
+  %b: f32[2, 16, 16, 32] on device2:0 = convolution_channels_last(%r, %q) {padding = [1, 1], stride = [1, 1]}
+  return %b
+}
+)");
+  require_ok(tenon_session_on_log(session.get(), nullptr, nullptr, nullptr));
+  std::string order;
+  for (const SaidLine& line : lines)
+    if (const nlohmann::json said = nlohmann::json::parse(line.text); said.contains("kernel")) order += said["kernel"].get<std::string>().starts_with("permute_") ? "l" : "c";
+  CHECK(order == "llcc");
+}

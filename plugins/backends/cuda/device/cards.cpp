@@ -12,6 +12,8 @@ namespace {
 
 /// Those that LLVM 19 names among the cards from sm_75 on; a newer card runs the PTX of the last.
 constexpr int kArchitectures[] = {75, 80, 86, 87, 89, 90};
+/// The one whose own instructions code uses: "sm_90a", which no other card runs.
+constexpr int kWithWarpgroups = 90;
 
 }  // namespace
 
@@ -52,7 +54,7 @@ std::string Cards::look_at(int ordinal) {
   const int capability = 10 * major + minor;
   if (capability < kArchitectures[0]) return fmt::format("{} has compute capability {}.{}; code is made from 7.5 on", name, major, minor);
   if (!has_pools) return fmt::format("{} has no pools of memory", name);
-  card.architecture = fmt::format("sm_{}", *(std::ranges::upper_bound(kArchitectures, capability) - 1));
+  card.architecture = fmt::format("sm_{}{}", *(std::ranges::upper_bound(kArchitectures, capability) - 1), capability == kWithWarpgroups ? "a" : "");
   return {};
 }
 

@@ -13,7 +13,7 @@ namespace tenon::cuda {
 
 struct Card {
   CUdevice device = 0;
-  std::string name, architecture;  // "NVIDIA H100", "sm_90": the newest that code is made for and the card runs
+  std::string name, architecture;  // "NVIDIA H100", "sm_90a": the newest that code is made for and the card runs
   std::size_t memory_bytes = 0;
   std::once_flag retained;
   CUcontext context = nullptr;  // the primary one, from its first use on: that of every library of the process

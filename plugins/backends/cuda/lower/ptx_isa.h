@@ -53,7 +53,7 @@ class PtxIsa : public codegen::Isa {
 
   // ---- products of matrices, from sm_80 on (tensor_core_isa.cpp)
   /// Memory that the threads of a block share, of so many bytes, which the launch gives.
-  virtual llvm::Value* large_shared_memory(codegen::LaneBuilder& b, std::size_t bytes) const;
+  virtual llvm::Value* large_shared_memory(codegen::LaneBuilder& b, std::size_t bytes, unsigned alignment) const;
   /// Copies 4, 8 or 16 bytes to shared memory; zeros where `inside`, an i1 or null, does not hold. Copies go on until they are waited for.
   virtual void copy_to_shared(codegen::LaneBuilder& b, llvm::Value* to, llvm::Value* from, unsigned bytes, llvm::Value* inside) const;
   /// Makes those since the last time one group; and waits until no more than so many groups go on.
@@ -64,6 +64,19 @@ class PtxIsa : public codegen::Isa {
   virtual std::vector<llvm::Value*> load_matrices(codegen::LaneBuilder& b, llvm::Value* address, bool transposed) const;
   /// sums + a * b of 16 x 8 sums over 32 bytes of each: words in, floats out, as the threads of a warp share them.
   virtual std::vector<llvm::Value*> multiply(codegen::LaneBuilder& b, DType dtype, std::span<llvm::Value* const> left, std::span<llvm::Value* const> right, std::span<llvm::Value* const> sums) const;
+  /// Makes copies that the thread has waited for visible to what warpgroups read, once the block has met.
+  virtual void show_to_warpgroups(codegen::LaneBuilder& b) const;
+  /// What 64 rows of a warpgroup are multiplied by, in parts of 32 bytes of the sum: `left` has four words a part as `multiply` has them, or is empty,
+  /// and 64 rows of the sum lie at `rows`; of the right operand there are as many at `columns` as there are sums. Both as TileOperand::swizzled says.
+  struct WarpgroupOperands {
+    std::span<llvm::Value* const> left;
+    llvm::Value *rows, *columns;
+    unsigned parts;
+  };
+  /// sums + a * b, from sm_90a on; of a warp 16 rows, and of each 8 columns four sums as `multiply` has them. Nothing may touch them, nor what `left` has,
+  /// before they are waited for.
+  virtual std::vector<llvm::Value*> multiply_by_warpgroup(codegen::LaneBuilder& b, DType dtype, const WarpgroupOperands& operands, std::span<llvm::Value* const> sums) const;
+  virtual std::vector<llvm::Value*> wait_for_warpgroup(codegen::LaneBuilder& b, std::span<llvm::Value* const> sums) const;
   /// Waits for all threads of the block, as `meet`: whether the i1 holds for one of them.
   virtual llvm::Value* any_of_block(codegen::LaneBuilder& b, llvm::Value* condition) const;
   /// Waits until all threads of all blocks of the cluster are here, from sm_90 on; and the block's number in it.

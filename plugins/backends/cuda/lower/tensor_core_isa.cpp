@@ -30,13 +30,20 @@ std::vector<Value*> fields(LaneBuilder& b, Value* record, unsigned count) {
   return all;
 }
 
+/// A matrix descriptor: rows of 128 bytes, swizzled, eight of them 1024 bytes before the next eight.
+Value* rows_in_shared(LaneBuilder& b, Value* pointer) {
+  constexpr std::uint64_t kSwizzled = std::uint64_t{1} << 62 | std::uint64_t{1024 / 16} << 32 | std::uint64_t{1} << 16;
+  Value* at = b.ir.CreateLShr(address_in_shared(b, pointer), 4);
+  return b.ir.CreateOr(b.ir.CreateZExt(at, b.ir.getInt64Ty()), b.ir.getInt64(kSwizzled));
+}
+
 }  // namespace
 
-Value* PtxIsa::large_shared_memory(LaneBuilder& b, std::size_t) const {
+Value* PtxIsa::large_shared_memory(LaneBuilder& b, std::size_t, unsigned alignment) const {
   const std::string name = b.ir.GetInsertBlock()->getParent()->getName().str() + "_block";
   auto* type = llvm::ArrayType::get(b.ir.getInt8Ty(), 0);
   auto* made = new llvm::GlobalVariable(b.module(), type, false, llvm::GlobalValue::ExternalLinkage, nullptr, name, nullptr, llvm::GlobalValue::NotThreadLocal, kSharedSpace);
-  made->setAlignment(llvm::Align(kVectorBytes));
+  made->setAlignment(llvm::Align(alignment));
   return made;
 }
 
@@ -67,6 +74,41 @@ std::vector<Value*> PtxIsa::multiply(LaneBuilder& b, DType dtype, std::span<Valu
   const std::string code = fmt::format("mma.sync.aligned.m16n8k{}.row.col.f32.{}.{}.f32 {{$0, $1, $2, $3}}, {{$4, $5, $6, $7}}, {{$8, $9}}, {{$10, $11, $12, $13}};", 32 / size_of(dtype), type, type);
   auto* number = b.ir.getFloatTy();
   return fields(b, call(b, llvm::StructType::get(number, number, number, number), arguments, code, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", false), 4);
+}
+
+std::vector<Value*> PtxIsa::wait_for_warpgroup(LaneBuilder& b, std::span<Value* const> sums) const {
+  std::string constraints;
+  for (std::size_t i = 0; i < sums.size(); ++i) constraints += "=f,";
+  for (std::size_t i = 0; i < sums.size(); ++i) constraints += fmt::format("{},", i);
+  auto* record = llvm::StructType::get(b.ir.getContext(), std::vector<llvm::Type*>(sums.size(), b.ir.getFloatTy()));
+  return fields(b, call(b, record, sums, "wgmma.wait_group.sync.aligned 0;", constraints + "~{memory}", true), static_cast<unsigned>(sums.size()));
+}
+
+void PtxIsa::show_to_warpgroups(LaneBuilder& b) const { call(b, b.ir.getVoidTy(), {}, "fence.proxy.async.shared::cta;", "~{memory}", true); }
+
+/// See the PTX ISA, "asynchronous warpgroup level matrix instructions".
+std::vector<Value*> PtxIsa::multiply_by_warpgroup(LaneBuilder& b, DType dtype, const WarpgroupOperands& operands, std::span<Value* const> sums) const {
+  const bool in_registers = !operands.left.empty();
+  std::vector<Value*> arguments(operands.left.begin(), operands.left.end());
+  std::string constraints, all_sums;
+  for (std::size_t i = 0; i < sums.size(); ++i) constraints += "=f,", all_sums += fmt::format("{}${}", i == 0 ? "" : ", ", i);
+  for (std::size_t i = 0; i < arguments.size(); ++i) constraints += "r,";
+  if (!in_registers) arguments.push_back(rows_in_shared(b, operands.rows)), constraints += "l,";
+  arguments.push_back(rows_in_shared(b, operands.columns)), constraints += "l";
+  const std::size_t first = sums.size(), columns = first + arguments.size() - 1;
+  const std::string type = dtype == DType::f32 ? "tf32" : std::string(name_of(dtype)), order = dtype == DType::f32 ? "" : in_registers ? ", 0" : ", 0, 0";
+  std::string code = "{ .reg .b64 a, b; wgmma.fence.sync.aligned; ";
+  for (unsigned part = 0; part < operands.parts; ++part) {
+    const std::size_t at = first + 4 * part;
+    const std::string left = in_registers ? fmt::format("{{${}, ${}, ${}, ${}}}", at, at + 1, at + 2, at + 3) : "a";
+    if (!in_registers) code += fmt::format("add.s64 a, ${}, {}; ", first, 2 * part);
+    code += fmt::format("add.s64 b, ${}, {}; wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} {{{}}}, {}, b, 1, 1, 1{}; ", columns, 2 * part, 2 * sums.size(), 32 / size_of(dtype), type, type, all_sums, left, order);
+  }
+  code += "wgmma.commit_group.sync.aligned; }";
+  for (std::size_t i = 0; i < sums.size(); ++i) constraints += fmt::format(",{}", i);
+  arguments.insert(arguments.end(), sums.begin(), sums.end());
+  auto* record = llvm::StructType::get(b.ir.getContext(), std::vector<llvm::Type*>(sums.size(), b.ir.getFloatTy()));
+  return fields(b, call(b, record, arguments, code, constraints + ",~{memory}", true), static_cast<unsigned>(sums.size()));
 }
 
 Value* PtxIsa::any_of_block(LaneBuilder& b, Value* condition) const {

@@ -41,7 +41,9 @@ void ProductEmitter::load_operand(const Side& side, Value* stage, Value* step) {
   const auto element = static_cast<unsigned>(size_of(product_.dtype));
   Value *along = ir_.CreateMul(ir_.CreateURem(thread32_, number(across)), number(operand.lanes)), *first = ir_.CreateUDiv(thread32_, number(across));
   Value* sum = ir_.CreateMul(step, number(sum_of_block));
-  Value* to = at_bytes(stage, ir_.CreateAdd(number(side.start), ir_.CreateAdd(ir_.CreateMul(first, number(product_.row_bytes(operand, side.extent))), ir_.CreateMul(along, number(element)))));
+  Value* lies = ir_.CreateMul(along, number(element));
+  if (operand.swizzled) lies = ir_.CreateXor(lies, ir_.CreateMul(ir_.CreateURem(first, number(8)), number(kVectorBytes)));  // `down` is a multiple of 8
+  Value* to = at_bytes(stage, ir_.CreateAdd(number(side.start), ir_.CreateAdd(ir_.CreateMul(first, number(product_.row_bytes(operand, side.extent))), lies)));
   Value* inside = nullptr;
   const auto at_sum = [&](Value* place) {
     if (!even) inside = ir_.CreateICmpULT(place, number(static_cast<unsigned>(product_.depth)));

@@ -31,7 +31,7 @@ void ProductEmitter::emit(const std::string& name) {
   enter(llvm::BasicBlock::Create(ir_.getContext(), "entry", function_));
   isa_.begin(b_);
   thread32_ = isa_.thread_number(b_);
-  memory_ = isa_.large_shared_memory(b_, product_.shared_bytes());
+  memory_ = isa_.large_shared_memory(b_, product_.shared_bytes(), product_.by_warpgroups ? kSwizzleAlignment : kVectorBytes);
   lane_number_ = ir_.CreateURem(thread32_, number(kWarp));
   Value* warp = ir_.CreateUDiv(thread32_, number(kWarp));
   group_ = ir_.CreateUDiv(warp, number(kBlock / kWarp / product_.groups));
@@ -98,8 +98,16 @@ ProductEmitter::Carried ProductEmitter::sums() {
   Carried initial(std::size_t{4} * tiles_down() * tiles_across(), llvm::ConstantFP::get(ir_.getFloatTy(), 0));
   Carried all = loop(first_step_, end_step_, 1, false, SymbolId(), std::move(initial), [&](Value* step, Carried before) {
     isa_.wait_for_copies(b_, ahead - 1);
+    Value* next = ir_.CreateAdd(step, ir_.getInt64(ahead));
+    if (product_.by_warpgroups) {  // they multiply while the threads load
+      isa_.show_to_warpgroups(b_);
+      isa_.meet(b_);
+      const Carried sums = multiplied_by_warpgroup(stage_of(step), before);
+      load(next);
+      return isa_.wait_for_warpgroup(b_, sums);
+    }
     isa_.meet(b_);
-    load(ir_.CreateAdd(step, ir_.getInt64(ahead)));
+    load(next);
     return multiplied(stage_of(step), std::move(before));
   });
   all.pop_back();  // the position
@@ -128,11 +136,29 @@ Value* ProductEmitter::sums_of(unsigned block, Value* place) {
 Value* ProductEmitter::all_sums(Value* row, Value* column) {
   Value* sum = nullptr;
   for (unsigned block = 0; block < product_.cluster; ++block)
-    for (unsigned group = 0; group < product_.groups; ++group) {
+    for (unsigned group = 0; group < (sums_groups_first() ? 1 : product_.groups); ++group) {
       Value* mine = sums_of(block, tile_of_sums(row, column, number(group)));
       sum = sum ? ir_.CreateFAdd(sum, mine) : mine;
     }
   return sum;
+}
+
+/// Adds the sums of all groups up in those of the first: less is read from other blocks then.
+void ProductEmitter::add_groups() {
+  isa_.meet(b_);
+  constexpr unsigned kAtOnce = 4;
+  const unsigned across = product_.block_columns / kAtOnce, passes = product_.block_rows * across / kBlock;
+  auto* four = llvm::FixedVectorType::get(ir_.getFloatTy(), kAtOnce);
+  for (unsigned pass = 0; pass < passes; ++pass) {
+    Value* at = ir_.CreateAdd(thread32_, number(pass * kBlock));
+    Value *row = ir_.CreateUDiv(at, number(across)), *column = ir_.CreateMul(ir_.CreateURem(at, number(across)), number(kAtOnce));
+    Value* sum = nullptr;
+    for (unsigned group = 0; group < product_.groups; ++group) {
+      Value* mine = ir_.CreateAlignedLoad(four, tile_of_sums(row, column, number(group)), llvm::Align(kVectorBytes));
+      sum = sum ? ir_.CreateFAdd(sum, mine) : mine;
+    }
+    ir_.CreateAlignedStore(sum, tile_of_sums(row, column, number(0)), llvm::Align(kVectorBytes));
+  }
 }
 
 void ProductEmitter::meet_all() { product_.cluster > 1 ? isa_.meet_cluster(b_) : isa_.meet(b_); }
@@ -144,6 +170,7 @@ void ProductEmitter::finish(const Carried& sums) {
     for (unsigned n = 0; n < tiles_across(); ++n)
       for (unsigned i = 0; i < 4; ++i, ++at)
         ir_.CreateStore(sums[at], tile_of_sums(ir_.CreateAdd(row, number(m * 16 + i / 2 * 8)), ir_.CreateAdd(column, number(n * 8 + i % 2)), group_));
+  if (sums_groups_first()) add_groups();
   meet_all();
   const unsigned across = product_.block_columns / product_.lanes, mine = across * product_.block_rows / product_.cluster;
   loop(ir_.getInt64(0), ir_.getInt64((mine + kBlock - 1) / kBlock), 1, false, SymbolId(), {}, [&](Value* pass, Carried) {

@@ -49,6 +49,8 @@ class ProductEmitter final : private BlockEmitter {
   llvm::Value* tile_of_sums(llvm::Value* row, llvm::Value* column, llvm::Value* group);
   llvm::Value* all_sums(llvm::Value* row, llvm::Value* column);
   llvm::Value* sums_of(unsigned block, llvm::Value* place);
+  bool sums_groups_first() const { return product_.cluster > 1 && product_.groups > 1; }
+  void add_groups();
   void meet_all();
   llvm::Value* shared(llvm::Value* bytes);
   llvm::Value* number(unsigned n) { return ir_.getInt32(n); }
@@ -67,6 +69,7 @@ class ProductEmitter final : private BlockEmitter {
 
   // ---- tensor cores (tensor_cores.cpp)
   Carried multiplied(llvm::Value* stage, Carried sums);
+  Carried multiplied_by_warpgroup(llvm::Value* stage, const Carried& sums);
   void multiply(const Fragments& a, const Fragments& b, Carried& sums);
   void multiply_tiles(const std::vector<Registers>& a, const std::vector<Registers>& b, Carried& sums);
   Fragments fragments(const Side& side, llvm::Value* stage, unsigned part, unsigned tiles, llvm::Value* first);

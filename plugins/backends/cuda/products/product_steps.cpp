@@ -11,6 +11,7 @@
 #include "core/ops/notation/reduce.h"
 #include "fusion/parallel_reduction.h"
 #include "loops/merging.h"
+#include "products/rounded_values.h"
 #include "schedule/product_tile.h"
 
 namespace tenon::cuda {
@@ -200,6 +201,9 @@ std::vector<ValueId> written_for_products(const ir::Graph& graph) {
   std::vector<ValueId> written;
   for (const NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
+    if (node.op == "permute" && graph.type(node.results[0]).rank() == 4 && last_of(node) == 1 && !users[node.results[0].value].empty() &&
+        std::ranges::all_of(users[node.results[0].value], [&](NodeId user) { return graph.node(user).op == "permute" && last_of(graph.node(user)) == 2; }))
+      written.push_back(node.results[0]);  // and back
     if (node.op != "conv_sum") continue;
     for (const ValueId operand : node.operands) {
       const auto back = permuted(operand), last = back ? permuted(back->operands[0]) : std::nullopt;
@@ -213,7 +217,7 @@ std::vector<ValueId> written_for_products(const ir::Graph& graph) {
   return written;
 }
 
-void make_kernels_of_products(Plan& plan, const ir::Graph& graph, const Machine& machine, Rounding rounding, bool clusters) {
+void make_kernels_of_products(Plan& plan, const ir::Graph& graph, const Machine& machine, const ProductChoices& choices) {
   std::vector<Step> steps;
   for (Step& step : std::exchange(plan.steps, {})) {
     const auto* contraction = std::get_if<ContractionStep>(&step);
@@ -222,15 +226,15 @@ void make_kernels_of_products(Plan& plan, const ir::Graph& graph, const Machine&
       continue;
     }
     const bool is_convolution = graph.node(contraction->product.node).op.text().starts_with("conv_");
-    const bool rounds = is_convolution ? rounding.convolutions : rounding.products;
+    const bool rounds = is_convolution ? choices.rounding.convolutions : choices.rounding.products;
     KernelStep made = Pruned(ProductKernel(*contraction, graph, plan.algebra).take()).take();
     shape_product(made, plan.algebra);
-    const std::int64_t blocks = clusters ? cluster_of_product(made.kernel, rounds) : 1, pieces = clusters ? 1 : parts_of_product(made.kernel, rounds);
+    const std::int64_t blocks = choices.clusters ? cluster_of_product(made.kernel, rounds) : 1, pieces = choices.clusters ? 1 : parts_of_product(made.kernel, rounds);
     bool sums_products = true;
     for (KernelStep& part : cut_reduction(std::move(made), pieces, plan, graph)) {
       part = Pruned(std::move(part)).take();
       if (sums_products) shape_product(part, plan.algebra);
-      if (sums_products && product_sides(part.kernel)) part.kernel.schedule = std::make_shared<Multiplied>(rounds, blocks);
+      if (sums_products && product_sides(part.kernel)) part.kernel.schedule = std::make_shared<Multiplied>(Multiplied::Choices{rounds, blocks, choices.warpgroups});
       else codegen::shape(part, machine, graph, plan.algebra, {});
       sums_products = false;
       part.starts = take_out_starts(part.kernel);
@@ -238,6 +242,7 @@ void make_kernels_of_products(Plan& plan, const ir::Graph& graph, const Machine&
     }
   }
   plan.steps = std::move(steps);
+  round_where_written(plan, graph);
 }
 
 }  // namespace tenon::cuda

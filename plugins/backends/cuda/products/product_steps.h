@@ -17,8 +17,15 @@ struct Rounding {
   bool convolutions = false;  // and of their gradients
 };
 
-/// Replaces each step of a plan that is a product by kernels: the sum with what follows it; or parts of the sum, and what adds them up.
-/// `clusters`: blocks may share a rectangle of the result.
-void make_kernels_of_products(codegen::Plan& plan, const ir::Graph& graph, const codegen::Machine& machine, Rounding rounding, bool clusters);
+/// What products are made for.
+struct ProductChoices {
+  Rounding rounding{};
+  bool clusters = false;    // blocks may share a rectangle of the result
+  bool warpgroups = false;  // four warps may multiply together
+};
+
+/// Replaces each step of a plan that is a product by kernels: the sum with what follows it; or parts of the sum, and what adds them up. What only products
+/// read that round it is rounded by who writes it.
+void make_kernels_of_products(codegen::Plan& plan, const ir::Graph& graph, const codegen::Machine& machine, const ProductChoices& choices);
 
 }  // namespace tenon::cuda

@@ -36,6 +36,25 @@ ProductEmitter::Carried ProductEmitter::multiplied(Value* stage, Carried sums) {
   return exact ? sums : part;
 }
 
+/// The same by four warps together. The left operand comes from their registers, where it is not read from shared memory as the right one is.
+ProductEmitter::Carried ProductEmitter::multiplied_by_warpgroup(Value* stage, const Carried& sums) {
+  constexpr unsigned kWarpgroupRows = 64;
+  const unsigned parts = product_.block_bytes / kPartBytes / product_.groups;
+  Value *left = of_group(sides_[0], stage), *right = at_bytes(of_group(sides_[1], stage), number(sides_[1].start));
+  Registers words;
+  Value* rows = nullptr;
+  if (product_.a.swizzled) {
+    Value* first = ir_.CreateMul(ir_.CreateUDiv(warp_row_, number(kWarpgroupRows)), number(kWarpgroupRows * product_.block_bytes));
+    rows = at_bytes(left, ir_.CreateAdd(number(sides_[0].start), first));
+  } else {
+    for (unsigned i = 0; i < parts; ++i) {
+      const Fragments a = fragments(sides_[0], left, i, tiles_down(), warp_row_);
+      words.insert(words.end(), a.large[0].begin(), a.large[0].end());
+    }
+  }
+  return isa_.multiply_by_warpgroup(b_, product_.dtype, {words, rows, right, parts}, sums);
+}
+
 /// A stage from where the warp's group has its parts of the sum.
 Value* ProductEmitter::of_group(const Side& side, Value* stage) {
   if (product_.groups == 1) return stage;
@@ -66,7 +85,7 @@ ProductEmitter::Fragments ProductEmitter::fragments(const Side& side, Value* sta
     Registers words = by_words ? words_of(side, stage, part, place, is_left) : matrices_of(side, stage, part, place, is_left);
     Registers small;
     if (product_.is_exact()) split(Registers(words), words, small);
-    else if (product_.rounds) words = rounded(words);
+    else if (product_.rounds && !side.operand.rounded) words = rounded(words);
     const auto add = [&](std::size_t begin, std::size_t count) {
       made.large.emplace_back(words.begin() + static_cast<std::ptrdiff_t>(begin), words.begin() + static_cast<std::ptrdiff_t>(begin + count));
       if (!small.empty()) made.small.emplace_back(small.begin() + static_cast<std::ptrdiff_t>(begin), small.begin() + static_cast<std::ptrdiff_t>(begin + count));

@@ -13,7 +13,9 @@
 #include "core/ops/catalog.h"
 #include "fusion/step_nodes.h"
 #include "graph/decomposition.h"
+#include "products/ends_of_products.h"
 #include "products/product_emitter.h"
+#include "run/early_steps.h"
 #include "schedule/gpu_machine.h"
 
 namespace tenon::cuda {
@@ -133,6 +135,7 @@ const char* name_of_step(const codegen::Step& step) {
 void prepare(ir::Graph& graph) {
   codegen::decompose_composites(graph, true);
   read_numbers_where_they_are(graph);
+  move_ends_of_products(graph);
   std::vector<ir::Output> outputs(graph.outputs().begin(), graph.outputs().end());
   std::set<std::uint32_t> seen;
   for (ir::Output& output : outputs) {
@@ -149,7 +152,8 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& 
   if (choices.has_tensor_cores) options.stored = written_for_products(graph);
   const GpuMachine machine(choices.has_tensor_cores);
   ScheduledPlan made{codegen::make_plan(graph, machine, options), {}, {}};
-  make_kernels_of_products(made.plan, graph, machine, choices.rounding, choices.has_clusters);
+  make_kernels_of_products(made.plan, graph, machine, {choices.rounding, choices.has_clusters, choices.has_warpgroups});
+  start_early(made.plan, graph);
   for (const codegen::Step& step : made.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (!kernel) return error(Code::unsupported, "{} has no code for this target", name_of_step(step));
@@ -203,6 +207,8 @@ std::string ptx_of(const ScheduledPlan& plan, std::size_t kernel, const std::str
 bool has_tensor_cores(const std::string& architecture) { return PtxIsa::number_of(architecture) >= 80; }
 
 bool has_clusters(const std::string& architecture) { return PtxIsa::number_of(architecture) >= 90; }
+
+bool has_warpgroups(const std::string& architecture) { return architecture == "sm_90a"; }
 
 bool kernels_wait(const std::string& architecture) { return PtxIsa::of(architecture).waits(); }
 

@@ -30,7 +30,8 @@ void prepare(ir::Graph& graph);
 struct PlanChoices {
   bool fuse = true;
   bool has_tensor_cores = false;
-  bool has_clusters = false;  // blocks that read each other's memory
+  bool has_clusters = false;    // blocks that read each other's memory
+  bool has_warpgroups = false;  // four warps that multiply together
   Rounding rounding{};
 };
 
@@ -42,6 +43,9 @@ bool has_tensor_cores(const std::string& architecture);
 
 /// Whether blocks of kernels for the architecture may form clusters: from sm_90 on.
 bool has_clusters(const std::string& architecture);
+
+/// Whether four warps of kernels for the architecture multiply together: sm_90a alone has the instructions.
+bool has_warpgroups(const std::string& architecture);
 
 /// Why the node is not taken by itself: it has no code (`op`), or loops are a slow way to it (`cost`). Nothing where it is taken: only such nodes
 /// go into a graph together.

@@ -41,6 +41,24 @@ constexpr double kLargeProduct = 256 * 1024, kFewestRows = 8, kShortestSum = 64;
 /// a result of its own; and how many pieces there are then.
 constexpr double kFilledCard = 256 * 1024, kLanes = 4, kShortestRow = 4096, kShortestColumn = 64, kFewestParts = 4, kMostParts = 1024;
 
+/// What is read in short runs, a run for each element along the last loop (the taps of weights whose channels are moved to the end), is read side by side by
+/// threads that follow each other: else every one of them would read each run again for each of its elements.
+void order_by_short_reads(codegen::Kernel& kernel) {
+  constexpr std::int64_t kShortRun = 16;
+  if (!kernel.inner.empty() || kernel.outer.size() < 2) return;
+  const auto is_read_so = [&](const codegen::Loop& loop) {
+    if (!loop.extent.is_constant() || loop.extent.constant() > kShortRun || loop.extent.constant() < 2) return false;
+    const auto is_load = [](const codegen::Operation& op) { return op.kind == codegen::OperationKind::load; };
+    const auto runs = [&](const codegen::Operation& op) {
+      const auto along = codegen::split_affine(op.offset, loop.variable), last = codegen::split_affine(op.offset, kernel.outer.back().variable);
+      return is_load(op) && !op.masked && along && last && along->coefficient == codegen::Dim(1) && last->coefficient == loop.extent;
+    };
+    return std::ranges::count_if(kernel.operations, is_load) == 1 && std::ranges::any_of(kernel.operations, runs);
+  };
+  const auto found = std::find_if(kernel.outer.begin(), kernel.outer.end() - 1, is_read_so);
+  if (found != kernel.outer.end() - 1) std::rotate(found, found + 1, kernel.outer.end());
+}
+
 }  // namespace
 
 GpuMachine::GpuMachine(bool has_tensor_cores) : Machine(kThresholds), has_tensor_cores_(has_tensor_cores) {}
@@ -105,6 +123,7 @@ void GpuMachine::shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, 
   codegen::order_by_store(kernel, kernel.outer);
   codegen::merge_contiguous(kernel, kernel.inner, algebra);
   codegen::merge_contiguous(kernel, kernel.outer, algebra);
+  order_by_short_reads(kernel);
   if (may_keep_rows(kernel)) codegen::keep_rows(kernel, algebra, worth);
 }
 

@@ -108,6 +108,37 @@ void copy_where_it_lies(const Kernel& kernel, TileOperand& operand, DType dtype)
   operand.copied = found->load, operand.mask = found->mask;
 }
 
+/// A step of the sum when warpgroups multiply, in bytes.
+constexpr unsigned kSwizzledBytes = 128;
+
+/// Whether a warpgroup reads the operand from shared memory: in whole rows of the sum, copied as it is multiplied.
+bool may_swizzle(const ProductTile& product, const TileOperand& operand) {
+  const bool is_ready = is_half(product.dtype) || operand.rounded;
+  return operand.copied != codegen::kNoOp && operand.along_sum && operand.lanes * size_of(product.dtype) == kVectorBytes && is_ready;
+}
+
+/// Shared memory of a block whose warpgroups multiply, in bytes: two share a multiprocessor. And the most stages.
+constexpr unsigned kWideBytes = 110 * 1024, kMostStages = 4;
+
+/// Of a product that so many blocks would share: those that add up a part of the sum each.
+std::int64_t cluster_for(std::int64_t blocks, std::int64_t depth) {
+  const std::int64_t most = blocks > kFewBlocks ? 1 : std::min({kMostOfCluster, kAtOnce / blocks, depth / kShortestOfCluster});
+  return most > 1 ? static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most))) : 1;
+}
+
+/// Four warps multiply together where the right operand lies as they read it, and rounding is all that float32 needs. Blocks are large where they fill a
+/// card: more of them in a cluster cost more than what larger ones save.
+void use_warpgroups(ProductTile& made) {
+  if (made.is_exact() || !may_swizzle(made, made.b)) return;
+  made.by_warpgroups = made.b.swizzled = true;
+  made.a.swizzled = may_swizzle(made, made.a);
+  made.block_bytes = kSwizzledBytes, made.block_rows = 128, made.block_columns = 64, made.cluster = 1;
+  if (made.blocks() < kBusyCard) made.block_rows = 64, made.block_columns = made.columns > 32 ? 64 : 32;
+  made.cluster = static_cast<unsigned>(cluster_for(made.blocks(), made.depth));
+  made.warps_down = made.block_rows / 16, made.groups = kBlock / kWarp / made.warps_down;
+  made.stages = std::min(kMostStages, kWideBytes / made.stage_bytes());
+}
+
 TileOperand operand_of(const Kernel& kernel, OpId element, std::vector<Loop> loops, DType dtype, std::span<const std::int64_t> starts) {
   TileOperand made{.element = element, .loops = std::move(loops)};
   const auto loads = loads_of(kernel, element);
@@ -168,7 +199,7 @@ std::int64_t blocks_of(const Kernel& kernel, bool rounds) {
 std::int64_t ProductTile::batches() const { return iterations_of(batch); }
 
 unsigned ProductTile::row_bytes(const TileOperand& operand, unsigned side) const {
-  const unsigned spread = !operand.along_sum && dtype == DType::f32 ? 32 : 16;
+  const unsigned spread = operand.swizzled ? 0 : !operand.along_sum && dtype == DType::f32 ? 32 : 16;
   return row_elements(operand, side) * static_cast<unsigned>(size_of(dtype)) + spread;
 }
 
@@ -177,9 +208,11 @@ unsigned ProductTile::bytes(const TileOperand& operand, unsigned side) const { r
 unsigned ProductTile::shared_bytes() const { return std::max(stages * stage_bytes(), groups * sum_bytes()); }
 
 std::string ProductTile::text() const {
-  const auto operand = [](const TileOperand& o) { return fmt::format("{}{} {}", o.along_sum ? "sum" : "side", o.copied == codegen::kNoOp ? "" : " copied", o.lanes); };
-  return fmt::format("product {} {} {}x{}x{} stages {} warps {} groups {} a {} b {} lanes {} cluster {}", name_of(dtype), rounds ? "rounded" : "", block_rows, block_columns, block_bytes, stages, warps_down, groups, operand(a),
-                     operand(b), lanes, cluster);
+  const auto operand = [](const TileOperand& o) {
+    return fmt::format("{}{}{}{} {}", o.along_sum ? "sum" : "side", o.copied == codegen::kNoOp ? "" : " copied", o.rounded ? " rounded" : "", o.swizzled ? " swizzled" : "", o.lanes);
+  };
+  return fmt::format("product {} {} {}x{}x{} stages {} warps {} groups {} a {} b {} lanes {} cluster {}{}", name_of(dtype), rounds ? "rounded" : "", block_rows, block_columns, block_bytes, stages, warps_down, groups,
+                     operand(a), operand(b), lanes, cluster, by_warpgroups ? " warpgroups" : "");
 }
 
 bool is_multiplied(DType dtype) { return dtype == DType::f32 || is_half(dtype); }
@@ -208,27 +241,26 @@ std::int64_t parts_of_product(const Kernel& kernel, bool rounds) {
   return 1;
 }
 
-std::int64_t cluster_of_product(const Kernel& kernel, bool rounds) {
-  const std::int64_t blocks = blocks_of(kernel, rounds);
-  if (blocks > kFewBlocks) return 1;
-  const std::int64_t most = std::min({kMostOfCluster, kAtOnce / blocks, iterations_of(kernel.inner) / kShortestOfCluster});
-  return most > 1 ? static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most))) : 1;
-}
+std::int64_t cluster_of_product(const Kernel& kernel, bool rounds) { return cluster_for(blocks_of(kernel, rounds), iterations_of(kernel.inner)); }
 
 std::optional<ProductTile> product_tile(const Kernel& kernel, std::span<const std::int64_t> starts) {
   const auto* marked = dynamic_cast<const Multiplied*>(kernel.schedule.get());
   auto sides = marked ? product_sides(kernel) : std::nullopt;
   if (!sides) return {};
   ProductTile made;
-  made.dtype = multiplied_dtype(kernel, *sides), made.rounds = marked->rounds && made.dtype == DType::f32;
+  const Multiplied::Choices& choices = marked->choices;
+  made.dtype = multiplied_dtype(kernel, *sides), made.rounds = choices.rounds && made.dtype == DType::f32;
   made.rows = iterations_of(sides->rows), made.columns = iterations_of(sides->columns), made.depth = iterations_of(kernel.inner);
   const Shape& shape = shape_for(made.rows, made.columns, iterations_of(sides->batch), made.is_exact());
   made.block_rows = shape.rows, made.block_columns = shape.columns, made.block_bytes = shape.bytes, made.stages = shape.stages, made.warps_down = shape.warps_down, made.groups = shape.groups;
-  made.cluster = static_cast<unsigned>(marked->blocks);
+  made.cluster = static_cast<unsigned>(choices.blocks);
   made.lanes = lanes_of_result(kernel, *sides, starts);
   made.a = operand_of(kernel, sides->a, std::move(sides->rows), made.dtype, starts);
   made.b = operand_of(kernel, sides->b, std::move(sides->columns), made.dtype, starts);
   made.batch = std::move(sides->batch);
+  for (TileOperand* operand : {&made.a, &made.b})
+    if (operand->copied != codegen::kNoOp && !choices.rounded.empty()) operand->rounded = choices.rounded[kernel.operations[operand->copied].payload];
+  if (choices.by_warpgroups) use_warpgroups(made);
   return made;
 }
 

@@ -15,13 +15,17 @@ namespace tenon::cuda {
 /// Marks a kernel whose one reduction tensor cores sum up.
 class Multiplied final : public codegen::Schedule {
  public:
-  /// `rounds`: operands of float32 may be rounded to tf32; else they are multiplied in three parts. `blocks`: that share a rectangle of the result.
-  explicit Multiplied(bool rounds, std::int64_t blocks = 1) : rounds(rounds), blocks(blocks) {}
-  std::string title(const codegen::Kernel&) const override { return rounds ? "multiplied as tf32" : "multiplied"; }
+  struct Choices {
+    bool rounds = false;         // operands of float32 may be rounded to tf32; else they are multiplied in three parts
+    std::int64_t blocks = 1;     // that share a rectangle of the result
+    bool by_warpgroups = false;  // four warps may multiply together
+    std::vector<bool> rounded{}; // by buffer: who writes it has rounded it to tf32; empty: none
+  };
+  explicit Multiplied(Choices choices) : choices(std::move(choices)) {}
+  std::string title(const codegen::Kernel&) const override { return choices.rounds ? "multiplied as tf32" : "multiplied"; }
   std::size_t loops_apart(const codegen::Kernel&) const override { return 0; }
 
-  const bool rounds;
-  const std::int64_t blocks;
+  const Choices choices;
 };
 
 /// An operand as a block reads it: a part of it lies in shared memory, `rows` of `row_bytes`, each with some bytes behind it that keep rows in
@@ -32,6 +36,8 @@ struct TileOperand {
   bool along_sum = true;             // a row is a part of the sum; else it is along `loops`
   unsigned lanes = 1;                // elements that a thread reads at once, along a row
   codegen::OpId copied = codegen::kNoOp, mask = codegen::kNoOp;  // the load that is copied while the block computes, if it is; zeros where the mask does not hold
+  bool rounded = false;              // to tf32, where it lies
+  bool swizzled = false;             // its rows of 128 bytes follow each other as warpgroups read them: 16 bytes `i` of row `r` lie at `i ^ r % 8`
 };
 
 /// What a block has of a product. Eight warps share it, each with a rectangle of 16 x 8 tiles; or groups of them, each with a part of every step of the sum.
@@ -48,6 +54,7 @@ struct ProductTile {
   unsigned groups = 1;                                 // of warps
   unsigned lanes = 1;                                  // of the result that a thread finishes at once
   unsigned cluster = 1;                                // blocks that share a rectangle: each sums a part of the sum up
+  bool by_warpgroups = false;                          // four warps have 64 rows and all columns, and read what is swizzled from shared memory
 
   unsigned block_depth() const { return block_bytes / static_cast<unsigned>(size_of(dtype)); }
   std::int64_t row_tiles() const { return (rows + block_rows - 1) / block_rows; }

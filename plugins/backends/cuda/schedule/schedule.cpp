@@ -5,6 +5,7 @@
 #include <set>
 #include <string>
 
+#include "drafts/product.h"
 #include "isa/ptx_functions.h"
 #include "loops/merging.h"
 
@@ -86,12 +87,6 @@ unsigned lanes_along(const Kernel& kernel, const Loop& loop, std::span<const std
   });
   const bool fills = !loop.extent.is_constant() || loop.extent.constant() >= lanes;
   return contiguous && aligned && fills ? static_cast<unsigned>(lanes) : 1;
-}
-
-Dim count_of(std::span<const Loop> loops) {
-  Dim count(1);
-  for (const Loop& l : loops) count = count * l.extent;
-  return count;
 }
 
 /// What the teams of a block hand each other at a stage, for each lane.

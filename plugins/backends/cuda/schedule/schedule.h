@@ -16,6 +16,8 @@ namespace tenon::cuda {
 inline constexpr unsigned kBlock = 256, kWarp = 32;
 /// What a thread reads or writes at once, in bytes.
 inline constexpr unsigned kVectorBytes = 16;
+/// What the memory of a block that warpgroups read starts at a multiple of.
+inline constexpr unsigned kSwizzleAlignment = 1024;
 /// Threads that share a column: each a warp away from the next, so that the threads of a warp stand side by side. And where there are few
 /// columns: those of a block read 32 bytes side by side.
 inline constexpr unsigned kColumnTeam = kBlock / kWarp, kLargeColumnTeam = 32;
