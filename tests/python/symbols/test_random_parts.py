@@ -167,6 +167,34 @@ def test_a_row_of_random_transforms():
     assert tenon.stats()["left_to_python"] == 2, tenon.stats()
 
 
+def angle_as_a_parameter():
+    return {"angle": float(torch.empty(1).uniform_(-20.0, 20.0).item())}
+
+
+def turned_behind_work(x):
+    y = (x - 0.5).exp()
+    return rotated(y, angle_as_a_parameter()["angle"] % 360)
+
+
+def test_a_function_that_has_returned_with_a_number_is_called_as_it_is():
+    """Also behind work on arrays: the number, and not what was computed before it, is what the graph would end for."""
+    check(turned_behind_work, lambda draw: (IMAGE.double(),), 2, calls=20)
+    assert tenon.stats()["left_to_python"] == 1, tenon.stats()
+
+
+def scale_of(x):
+    return torch.rand(1) * x.mean()
+
+
+def test_a_number_of_arrays_leaves_no_function_that_draws():
+    def fn(x):
+        y = x * scale_of(x)
+        return y[: int(y.sum().item() ** 2) % 2 + 1] * 2
+
+    check(fn, lambda draw: (IMAGE,), 5, calls=20)
+    assert tenon.stats()["left_to_python"] == 0, tenon.stats()
+
+
 def work_at_drawn_places(x):
     size = int(torch.randint(2, 9, (1,)).item() ** 0.5 * 3)
     return torch.nn.functional.pad(x, (size, size)).exp().sin() * 2
