@@ -134,6 +134,32 @@ def test_what_the_program_asks_of_tensors_that_share_memory():
         assert call(compiled) == call(asked)
 
 
+W, BIAS = torch.linspace(-1, 1, 12).reshape(4, 3), torch.ones(4)
+OF_SEVERAL_STEPS = {
+    "linear of a vector": lambda x: torch.nn.functional.linear(x[0, 0], W, BIAS),
+    "linear of rows": lambda x: torch.nn.functional.linear(x[0], W, BIAS),
+    "linear of matrices": lambda x: torch.nn.functional.linear(x, W, BIAS),
+    "linear without a bias": lambda x: torch.nn.functional.linear(x, W),
+    "inner": lambda x: torch.inner(x, W),
+    "inner of vectors": lambda x: torch.inner(x[0, 0], W[0]),
+    "places": lambda x: torch.where(x > 0)[0],
+    "places as a tuple": lambda x: x.nonzero(as_tuple=True)[1],
+    "pooled": lambda x: torch.nn.functional.adaptive_max_pool1d(x, 2),
+}
+
+
+@pytest.mark.parametrize("name", OF_SEVERAL_STEPS)
+def test_results_of_functions_of_several_steps_show_whether_they_are_views(name):
+    x = torch.linspace(-1, 1, 30).reshape(2, 5, 3)
+    compiled = tenon.compile(OF_SEVERAL_STEPS[name])
+    for _ in range(3):
+        want, got = OF_SEVERAL_STEPS[name](x), compiled(x)
+        assert (got._is_view(), got._base is None) == (want._is_view(), want._base is None)
+        assert shown(got, x) == shown(want, x)
+        torch.testing.assert_close(got, want)
+    assert tenon.stats()["graph_breaks"] == 0
+
+
 PARTS = {
     "the parts of what is made": lambda z: torch.view_as_real(z * 2),
     "some of them": lambda z: torch.view_as_real(z * 2)[1:, :, 0],

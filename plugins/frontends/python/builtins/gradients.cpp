@@ -25,7 +25,8 @@ PyObject* item_of(Evaluator& evaluator, const Ref& gradient) {
   return gradient ? gradient.get() : Py_None;
 }
 
-/// (pairs of tensor and gradient; of functions the number, the outputs' gradients and the context; of leaves, where one has hooks, the turn and whether it is that)
+/// (pairs of tensor and gradient; of functions the number, the outputs' gradients and the context; of leaves, where one has hooks, the turn and whether it is that; gradients
+/// without copies, and along which dimensions)
 Ref as_python(Evaluator& evaluator, const Recorder::Walked& walked) {
   Heap& heap = evaluator.heap();
   Ref pairs = checked(PyList_New(0)), functions = checked(PyList_New(0));
@@ -40,7 +41,13 @@ Ref as_python(Evaluator& evaluator, const Recorder::Walked& walked) {
     Ref number = checked(PyLong_FromSize_t(of.function));
     checked(PyList_Append(functions.get(), heap.born(checked(PyTuple_Pack(3, number.get(), heap.born(gradients).get(), of.context.get()))).get()));
   }
-  return heap.born(checked(PyTuple_Pack(3, heap.born(pairs).get(), heap.born(functions).get(), heap.born(turns).get())));
+  Ref spread = checked(PyList_New(0));
+  for (const auto& [gradient, dims] : walked.spread) {
+    Ref along = checked(PyTuple_New(static_cast<Py_ssize_t>(dims.size())));
+    for (std::size_t i = 0; i < dims.size(); ++i) PyTuple_SET_ITEM(along.get(), static_cast<Py_ssize_t>(i), checked(PyLong_FromSize_t(dims[i])).release());
+    checked(PyList_Append(spread.get(), heap.born(checked(PyTuple_Pack(2, item_of(evaluator, gradient), heap.born(along).get()))).get()));
+  }
+  return heap.born(checked(PyTuple_Pack(4, heap.born(pairs).get(), heap.born(functions).get(), heap.born(turns).get(), heap.born(spread).get())));
 }
 
 }  // namespace

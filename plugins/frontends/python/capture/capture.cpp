@@ -102,18 +102,19 @@ Ending run_to_the_end(Evaluator& evaluator, const CaptureStart& start) {
   return ending;
 }
 
-/// The code of a called function that has drawn the numbers for which a graph ends, and done nothing on arrays: the innermost one; where the graph does nothing
-/// on arrays at all, the one that has recorded the first of its nodes.
+/// The code of a called function that has drawn the numbers for which a graph ends, and done nothing on arrays: the innermost one, or one that has returned with
+/// the number; where the graph does nothing on arrays at all, the one that has recorded the first of its nodes.
 Ref drawn_in(Evaluator& evaluator) {
   constexpr int kPassesOn = CO_VARARGS | CO_VARKEYWORDS;
   const std::size_t work = evaluator.recorder().array_work();
   if (work == 0) return evaluator.first_to_record();
   const auto& frames = evaluator.frames();
-  if (frames.size() < 2) return {};
+  if (frames.empty()) return {};
   const Frame& frame = *frames.back();
-  const bool draws = frame.work_before == work && evaluator.recorder().recorded() > frame.nodes_before;
-  if (!draws || frame.kept || frame.generator || (frame.code->code()->co_flags & kPassesOn) == kPassesOn) return {};
-  return frame.code->object;
+  const bool draws = frames.size() > 1 && frame.work_before == work && evaluator.recorder().recorded() > frame.nodes_before;
+  if (draws && !frame.kept && !frame.generator && (frame.code->code()->co_flags & kPassesOn) != kPassesOn) return frame.code->object;
+  const auto first = evaluator.recorder().first_of_needed();
+  return first ? evaluator.recorded_in(*first) : Ref();
 }
 
 /// The break of a run that ended in an exception. The heap is rolled back already.

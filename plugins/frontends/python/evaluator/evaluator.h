@@ -86,6 +86,8 @@ class Evaluator {
   std::unique_ptr<Frame> take_frame();
   /// The code of the called function that has recorded the first of the nodes, in no call of its own; empty where there is none.
   Ref first_to_record() const;
+  /// The code of the outermost function that has returned, has recorded this node and nothing on arrays; empty where there is none.
+  Ref recorded_in(std::size_t node) const;
   /// Adds one that was there when the capture began, before any that is pushed.
   void keep_frame(std::unique_ptr<Frame> frame) {
     frames_.push_back(std::move(frame));
@@ -155,7 +157,11 @@ class Evaluator {
   const char* late_failure_ = nullptr;
   std::size_t late_failure_at_ = 0;
   std::vector<int> ends_;
-  Ref first_to_record_;          // among functions that have returned
+  struct Recording {
+    Ref code;
+    std::size_t begin, end;  // nodes
+  };
+  std::vector<Recording> returned_;  // of functions that have recorded something, and nothing on arrays
   std::size_t kept_frames_ = 0;  // those that were there when the capture began
 
   Attributes attributes_{*this, heap_, recorder_};

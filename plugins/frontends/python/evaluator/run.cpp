@@ -48,8 +48,9 @@ void Evaluator::push_frame(std::unique_ptr<Frame> frame) {
 std::unique_ptr<Frame> Evaluator::take_frame() {
   std::unique_ptr<Frame> taken = std::move(frames_.back());
   frames_.pop_back();
-  if (options_.plain && recorder_.array_work() > taken->work_before) options_.plain->note_work(taken->code->object.get());
-  if (!first_to_record_ && may_be_plain(*taken, frames_.size())) first_to_record_ = taken->code->object;
+  if (!options_.plain) return taken;
+  if (recorder_.array_work() > taken->work_before) options_.plain->note_work(taken->code->object.get());
+  else if (may_be_plain(*taken, frames_.size())) returned_.push_back({taken->code->object, taken->nodes_before, recorder_.recorded()});
   return taken;
 }
 
@@ -60,10 +61,15 @@ bool Evaluator::may_be_plain(const Frame& frame, std::size_t depth) const {
 }
 
 Ref Evaluator::first_to_record() const {
-  if (first_to_record_) return first_to_record_;
+  if (!returned_.empty()) return returned_.front().code;
   for (std::size_t depth = frames_.size(); depth-- > 0;)
     if (may_be_plain(*frames_[depth], depth)) return frames_[depth]->code->object;
   return {};
+}
+
+Ref Evaluator::recorded_in(std::size_t node) const {
+  const auto found = std::ranges::find_if(returned_.rbegin(), returned_.rend(), [&](const Recording& r) { return r.begin <= node && node < r.end; });
+  return found == returned_.rend() ? Ref() : found->code;
 }
 
 /// Those that a break has left tell what they have done, too.

@@ -95,7 +95,7 @@ constexpr Row kTable[] = {
     {Trait::moves, Of::any, "torch.Tensor.to"},
     {Trait::detaches, Of::any, "torch.Tensor.data torch.Tensor.detach torch.detach torch.tensor torch.Tensor.new_tensor"},
     {Trait::counts_apart, Of::any, "torch.Tensor.data"},
-    {Trait::hides_base, Of::torch, "adaptive_avg_pool1d avg_pool1d cov einsum instance_norm ravel repeat_interleave view_as_real"},
+    {Trait::hides_base, Of::torch, "adaptive_avg_pool1d adaptive_max_pool1d avg_pool1d cov einsum inner instance_norm linear ravel repeat_interleave view_as_real"},
     {Trait::keeps_order, Of::any, "numpy.ndarray.astype numpy.astype numpy.nan_to_num"},
     {Trait::gives_arguments, Of::any, "numpy.atleast_1d numpy.atleast_2d numpy.atleast_3d"},
     {Trait::asks_for_sharing, Of::any, "numpy.may_share_memory"},

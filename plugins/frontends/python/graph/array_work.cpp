@@ -56,6 +56,22 @@ static bool handles_many(const ir::Graph& graph, ir::NodeId id) {
   }
 }
 
+std::optional<std::size_t> first_of_number(const ir::Graph& graph, ir::ValueId value) {
+  std::vector<bool> makes(graph.node_capacity(), false);
+  std::vector<ir::ValueId> open{value};
+  while (!open.empty()) {
+    const ir::Value& made = graph.value(open.back());
+    open.pop_back();
+    if (made.kind != ir::ValueKind::result || makes[made.node.value] || graph.node(made.node).op == "constant") continue;
+    if (handles_many(graph, made.node)) return {};
+    makes[made.node.value] = true;
+    open.insert(open.end(), graph.node(made.node).operands.begin(), graph.node(made.node).operands.end());
+  }
+  const auto nodes = graph.nodes();
+  const auto first = std::ranges::find_if(nodes, [&](ir::NodeId id) { return makes[id.value]; });
+  return first == nodes.end() ? std::nullopt : std::optional<std::size_t>(first - nodes.begin());
+}
+
 std::size_t ArrayWork::count(const ir::Graph& graph) {
   for (; seen_ < graph.nodes().size(); ++seen_) {
     const ir::NodeId id = graph.nodes()[seen_];

@@ -43,6 +43,8 @@ class Recorder {
   virtual std::size_t recorded() const { return 0; }
   /// How many of them have to do with more than a few elements.
   virtual std::size_t array_work() { return 0; }
+  /// Which of them came first to the number for whose value the capture ends; nothing where one that it is made of has to do with more.
+  virtual std::optional<std::size_t> first_of_needed() const { return {}; }
 
   /// The role of objects of exactly this type. Asked once a type and capture.
   virtual Role role(PyTypeObject* type) = 0;
@@ -200,6 +202,7 @@ class Recorder {
   struct Walked {
     std::vector<Gradient> gradients;
     std::vector<FunctionGradients> functions;  // to which it has come, and beyond which it has not gone
+    std::vector<std::pair<Ref, std::vector<std::size_t>>> spread;  // gradients that the library gives without copies, and the dimensions along which all elements are one
   };
   /// Records what such a walk computes. Throws GraphBreak where the library's own must do it, or refuses it.
   virtual Walked walk(const GradientWalk&, GuardSet&) { throw GraphBreak("gradients are computed"); }

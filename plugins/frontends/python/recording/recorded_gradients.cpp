@@ -270,6 +270,20 @@ std::vector<bool> RecordedGradients::functions_on_the_way(const Recorder::Gradie
   return called;
 }
 
+/// The gradient of a tensor, as the engine gives it: where it is another one's, too, it is not to be written, lies without copies, and is that one's object
+/// where nothing was moved.
+Ref RecordedGradients::as_handed(HandedGradients& handed, const Wanted& wanted, ir::ValueId gradient, Ref object, bool is_seen, Recorder::Walked& walked) {
+  const Index made = stand_ins_.require({{object.get()}}).front();
+  const auto source = stand_ins_[made].value == gradient ? handed.source_of(wanted.values.front(), gradient) : std::nullopt;
+  if (!source) return object;
+  const Index first = is_seen ? handed.first_with(source->gradient, made) : made;
+  if (source->shared && is_seen) stand_ins_.storage_of(made).handed_on = true;
+  if (first != made && stand_ins_[first].value == gradient && stand_ins_[first].strides == stand_ins_[made].strides) return stand_ins_[first].object;
+  const Extents& shape = stand_ins_[made].shape;
+  if (!source->spread.empty() && std::ranges::find(shape, 0) == shape.end()) walked.spread.emplace_back(object, source->spread);
+  return object;
+}
+
 Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> seeds, const Recorder::GradientWalk& walk, std::span<PyObject* const> from, GuardSet& guards) {
   const std::size_t first_node = graph_.nodes().size();
   if (!walk.to.empty() || walk.creates_graph) require_not_through_to_all_leaves(seeds);
@@ -283,15 +297,20 @@ Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> see
   for (const Wanted& w : wanted) std::ranges::copy(w.values, std::back_inserter(values));
   require_not_spent(seeds, values);
   history_.require_kept_unwritten(values_of(seeds), values);
+  const bool are_seen = !walk.to.empty() || wanted.size() > tensors_wanted || any_hooked;  // as the engine has them
+  HandedGradients handed(graph_, values_of(seeds), are_seen ? values : std::vector<ir::ValueId>());
+  values.insert(values.end(), handed.asked().begin(), handed.asked().end());
   const std::vector<std::optional<ir::ValueId>> found = differentiate(walk, seeds, values);
+  handed.take(std::span(found).last(handed.asked().size()));
 
   Recorder::Walked walked;
   std::vector<Ref> tensors, results;
   std::span<const std::optional<ir::ValueId>> parts = found;
-  const auto next = [&](const Wanted& w, bool reached) {
+  const auto next = [&](const Wanted& w, bool reached, bool at_function = false) {
     const auto own = parts.first(w.values.size());
     parts = parts.subspan(w.values.size());
     Ref gradient = reached ? wrap(of_kind(own, w), w, walk.creates_graph) : Ref();
+    if (are_seen && gradient && own.size() == 1 && own.front()) gradient = as_handed(handed, w, *own.front(), std::move(gradient), !walk.to.empty() || at_function || w.hooked, walked);
     tensors.push_back(stand_ins_[w.tensor].object);
     results.push_back(gradient ? gradient : Ref::borrow(Py_None));
     return gradient;
@@ -304,7 +323,7 @@ Recorder::Walked RecordedGradients::walk_from(std::span<const rewrite::Seed> see
   std::size_t at = tensors_wanted;
   for (std::size_t f = 0; f < history_.functions().size(); ++f) {
     Recorder::FunctionGradients of{f, history_.functions()[f].context, {}};
-    for (std::size_t k = 0; k < history_.functions()[f].outputs.size(); ++k, ++at) of.gradients.push_back(next(wanted[at], parts.front().has_value()));
+    for (std::size_t k = 0; k < history_.functions()[f].outputs.size(); ++k, ++at) of.gradients.push_back(next(wanted[at], parts.front().has_value(), true));
     if (called[f] && std::ranges::any_of(of.gradients, [](const Ref& g) { return static_cast<bool>(g); })) walked.functions.push_back(std::move(of));
   }
   Ref engine_function = checked(PyObject_GetAttrString(checked(PyObject_GetAttrString(known_torch_library()->module.get(), "autograd")).get(), "grad"));

@@ -9,6 +9,7 @@
 #include "python/recording/graph/recorded_graph.h"
 #include "python/recording/graph/recorded_inputs.h"
 #include "python/recording/graph/recorded_trace.h"
+#include "python/recording/handed_gradients.h"
 #include "python/recording/memory/recorded_results.h"
 
 namespace tenon::python {
@@ -66,6 +67,7 @@ class RecordedGradients {
   ir::ValueId adjoint(PyObject* gradient, ir::ValueId of, bool tracked);
   /// Which functions of the program torch calls: where gradients of some tensors are asked for, those alone that lead to one.
   std::vector<bool> functions_on_the_way(const Recorder::GradientWalk& walk, std::span<const Wanted> wanted) const;
+  Ref as_handed(HandedGradients& handed, const Wanted& wanted, ir::ValueId gradient, Ref object, bool is_seen, Recorder::Walked& walked);
   Recorder::Walked walk_from(std::span<const rewrite::Seed> seeds, const Recorder::GradientWalk& walk, std::span<PyObject* const> from, GuardSet& guards);
   void take_behind_hooks(std::vector<Wanted>& wanted) const;
   std::vector<Wanted> wanted_of(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds, GuardSet& guards);

@@ -77,6 +77,7 @@ struct Storage {
   std::int64_t place = 0;             // then: from that memory's first element, in elements of the other dtype
   bool is_view = false;               // then: torch says so of what made it (view_as_real), and that of a view under another dtype it does not
   bool requires_grad = false;         // one of them does
+  bool handed_on = false;             // a gradient that torch's engine may have given to others, too
 };
 
 /// Owns the stand-ins; they are known by number, by object and by twin.

@@ -126,6 +126,10 @@ class Symbols final : public ops::SizeQuestions {
   bool is_zero(const ir::Dim& dim) override { return is_known(dim) && decide(ir::Relation::Operator::equal, dim, 0); }
   bool keeps_sign_open(const ir::Dim& dim) override { return is_known(dim) && stays_open(dim); }
 
+  /// Takes note of a number that the graph computes, for whose value the capture ends.
+  void note_needed(ir::ValueId number) { needed_ = number; }
+  std::optional<ir::ValueId> needed() const { return needed_; }
+
   /// Whether the capture must be repeated from what it has found out.
   bool learned() const { return learned_; }
   /// What guards the numbers, or null when there are none.
@@ -178,6 +182,7 @@ class Symbols final : public ops::SizeQuestions {
   std::unordered_set<std::string> said_;    // specialisations that were logged
   std::shared_ptr<NumberCheck> guard_;
   FloatArithmetic float_arithmetic_ = nullptr;
+  std::optional<ir::ValueId> needed_;
   bool learned_ = false;
   bool refined_ = false;  // what is learned (a range, a definition) may settle what is asked after it, without making a number a constant
   bool broke_ = false;

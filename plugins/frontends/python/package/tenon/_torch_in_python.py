@@ -166,7 +166,8 @@ def _as_output(output: Any, args: tuple, ctx: Context, tracked: bool) -> Any:
 def walk(tensors: Any, gradients: Any, keep_graph: bool, create_graph: bool, to: tuple, may_miss: bool) -> tuple:
     """The gradients of tensors, or of the inputs of a function that was applied, by its number: pairs of a tensor and its gradient, by what is asked
     for, or by all leaves; of functions, beyond which the walk has not gone, the number, the gradients of its outputs and what :class:`Applied` says;
-    and of leaves, where one of them has hooks, a number (torch comes to those with higher ones first) and whether it is that.
+    of leaves, where one of them has hooks, a number (torch comes to those with higher ones first) and whether it is that; and gradients that torch
+    gives without copies, each with the dimensions along which all elements are one.
 
     A capture records that; nobody else calls it.
     """
@@ -179,16 +180,17 @@ def run_backward(
     """``torch._C._EngineBase.run_backward``: gives the gradients by `inputs`, or adds them to the `.grad` of these, or of all leaves."""
     if create_graph and accumulate_grad:
         return NotImplemented
-    gradients, functions, turns = walk(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable)
+    gradients, functions, turns, spread = walk(tensors, grad_tensors, keep_graph, create_graph, inputs, allow_unreachable)
     asked = False
     while functions:
         number, given, applied = functions.pop()  # the last that was applied: no walk to come leads to it
         if type(applied) in (Called, Again):
             applied.is_last = not keep_graph
-        found = applied.gradients(given, create_graph)
+        found = applied.gradients(_without_copies(given, spread, create_graph), create_graph)
         if found is None:
             return NotImplemented
-        more, others, more_turns = walk(number, found, keep_graph, create_graph, inputs, True)
+        more, others, more_turns, more_spread = walk(number, found, keep_graph, create_graph, inputs, True)
+        spread = spread + more_spread
         gradients = _joined(gradients, more)
         functions = _joined_functions(functions, others)
         turns = turns + more_turns
@@ -205,7 +207,7 @@ def run_backward(
         hooked = [leaf for leaf, _, has_hooks in turns if has_hooks]
         order = _by_turns(gradients, turns)
     if not accumulate_grad:
-        results = [gradient for _, gradient in gradients]
+        results = _without_copies([gradient for _, gradient in gradients], spread, create_graph)
         for at in order:
             if _holds(hooked, gradients[at][0]) and results[at] is not None:
                 results[at] = of_leaf(gradients[at][0], results[at], create_graph)
@@ -218,10 +220,12 @@ def run_backward(
             if gradient is None:
                 continue
             if _holds(hooked, leaf):
-                gradient = of_leaf(leaf, gradient, False)
+                gradient = of_leaf(leaf, _without_copies([gradient], spread, False)[0], False)
                 if gradient is None:
                     return NotImplemented
                 gradient = gradient.clone()  # a hook may have kept the other one
+            elif _holds([g for _, g in gradients[:at]], gradient):
+                gradient = gradient.clone()
             if leaf.grad is None:
                 leaf.grad = gradient
             else:
@@ -229,6 +233,21 @@ def run_backward(
             if _holds(hooked, leaf) and not on_accumulated(leaf):
                 return NotImplemented
     return ()
+
+
+def _without_copies(gradients: list, spread: list, create_graph: bool) -> list:
+    """The gradients as torch has them: what `sum` spreads is expanded, one element for many."""
+    shown = list(gradients)
+    with torch.set_grad_enabled(create_graph):
+        for at in range(len(shown)):
+            for gradient, dims in spread:
+                if shown[at] is gradient:
+                    part = gradient
+                    for dim in dims:
+                        part = part.narrow(dim, 0, 1)
+                    shown[at] = part.clone().expand(gradient.shape)
+                    break
+    return shown
 
 
 def _by_turns(gradients: list, turns: list) -> list:

@@ -116,7 +116,10 @@ Ref LateSizes::wrap(PyObject* callable, const ForeignFunction& function, PyObjec
   std::vector<Ref> made;
   for (ir::ValueId value : result.values) {
     const TensorSpec spec = this->spec(function, value, operands, known);
-    made.push_back(core_.stand_ins[core_.add_fresh(spec.kind, value, spec)].object);
+    const Index index = core_.add_fresh(spec.kind, value, spec);
+    if (function.flavour == ops::Flavour::torch && function.has(Trait::finds_places) && result.container != ops::Container::single)
+      core_.stand_ins[index].base = HiddenBase{spec.shape, spec.strides};  // one of the columns of a table
+    made.push_back(core_.stand_ins[index].object);
   }
   if (result.container == ops::Container::single) return made.front();
   if (!gives_plain_tuple(function, core_.stand_ins[operands.front()].shape.size())) return in_named_tuple(callable, function, args, kwargs, std::move(made));

@@ -53,6 +53,7 @@ void WrittenMemory::require_writable(Index index) const {
   const StandIn& s = stand_ins_[index];
   if (s.kind == TensorKind::scalar) throw GraphBreak("a write to a NumPy scalar");
   if (!s.writeable) throw GraphBreak("a write to a read-only array", "write to a copy: np.array(a)");
+  if (stand_ins_.storage_of(index).handed_on) throw GraphBreak("a write to a gradient that torch's engine may give to others, too", "write to a copy: gradient.clone()");
   if (stand_ins_.is_reinterpreted(index)) throw GraphBreak("a write to memory that the program also views under another dtype, or at an index that the graph computes");
   // A write goes back through all that is viewed on the way: overlapping windows would put back what they showed of the elements written.
   for (std::optional<Index> seen = index; seen; seen = stand_ins_[*seen].viewed)

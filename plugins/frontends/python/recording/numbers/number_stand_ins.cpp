@@ -21,10 +21,10 @@ namespace {
 
 /// In the next capture an input that such a number is made of is a constant, unless that has worn out.
 void fix_roots(Symbols& symbols, const ScalarValue& scalar, const char* use) {
+  if (scalar.of_data && !scalar.step) symbols.note_needed(scalar.value);
   if (!scalar.of_data && !symbols.wear_out(scalar.roots))
     for (const std::string& root : scalar.roots) symbols.fix(root, use);
 }
-
 
 std::string needs_value(const char* use) { return fmt::format("{} of a number that the graph computes needs its value while the program runs", use); }
 
