@@ -3,6 +3,7 @@ import collections
 import functools
 import types
 
+import numpy as np
 import pytest
 
 import tenon
@@ -164,3 +165,16 @@ def test_tuples_and_lists_that_hold_them_are_joined(check):
     assert tenon.stats()["graph_breaks"] == 0
     older = (Items(4, 5),)
     check(fn, (torch.ones(2),))
+
+
+def test_arrays_whose_length_varies_are_gone_over_in_a_try():
+    def fn(a):
+        try:
+            rows = list(zip(a, iter(a)))
+        except TypeError:
+            return "refused"
+        return np.iterable(a), len(rows), sum(x * y for x, y in rows)
+
+    compiled = tenon.compile(fn)
+    for length in (5, 8, 3):
+        assert compiled(np.arange(length) * 1.5) == fn(np.arange(length) * 1.5)

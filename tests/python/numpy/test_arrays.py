@@ -1,4 +1,6 @@
 """NumPy arrays and scalars through compiled code: types, promotion, layouts, views, refusals."""
+import time
+
 import numpy as np
 import pytest
 
@@ -357,3 +359,27 @@ def test_a_write_to_the_real_part_is_seen():
 
     a = np.ones((2, 3))
     assert tenon.compile(fn)(a) == 21 and np.array_equal(a, [[4, 4, 4], [3, 3, 3]])
+
+
+@pytest.mark.parametrize("order", ["C", "A", "K", "F"])
+def test_flatten_in_the_order_that_is_asked_for(order):
+    rows = np.arange(6.0).reshape(2, 3)
+    for array in (rows, np.asfortranarray(rows), rows.T, rows[:, ::2]):
+        for fn in (lambda a: a.flatten(order), lambda a: (a + 1).flatten(order)):
+            assert tenon.compile(fn)(array).tolist() == fn(array).tolist()
+
+
+def test_what_lies_outside_is_read_in_each_call(tmp_path):
+    path = tmp_path / "numbers"
+    fn = tenon.compile(lambda a: np.fromfile(path) * a)
+    for number in (1.0, 2.0):
+        np.full(3, number).tofile(path)
+        assert fn(np.ones(3)).tolist() == [number] * 3
+
+
+@pytest.mark.parametrize("fn", [lambda a: (np.datetime64("now"), a + 1), lambda a: (np.array(["now"], "M8[s]")[0], a + 1)], ids=["scalar", "array"])
+def test_the_time_is_asked_for_in_each_call(fn):
+    compiled = tenon.compile(fn)
+    first = compiled(np.ones(2))[0]
+    time.sleep(1.01)  # a date of now has whole seconds
+    assert compiled(np.ones(2))[0] > first

@@ -133,3 +133,27 @@ def test_samples_of_an_image_have_the_bits_of_eager_execution(mode, padding, ali
 
     with torch.no_grad():
         torch.testing.assert_close(tenon.compile(fn)(image, grid), fn(image, grid), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+@pytest.mark.parametrize("shape, places", [((1, 1, 8, 8), (1, 4, 4, 2)), ((1, 1, 4, 4, 4), (1, 2, 2, 2, 3)), ((1, 1, 8, 1), (1, 4, 4, 2))], ids=["image", "volume", "line"])
+def test_places_that_are_no_numbers(shape, places, mode, padding, dtype):
+    torch.manual_seed(0)
+    x, at = torch.rand(shape, dtype=dtype), torch.rand(places, dtype=dtype) * 3 - 1.5
+    at.view(-1)[::3] = float("nan")
+    for aligned in (False, True):
+        fn = lambda x, at: F.grid_sample(x, at, mode, padding, aligned)  # noqa: E731
+        torch.testing.assert_close(tenon.compile(fn)(x, at), fn(x, at), equal_nan=True)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_a_whole_factor_of_sizes_that_vary(mode):
+    tenon.reset()
+    fn = lambda x: F.interpolate(x, scale_factor=2, mode=mode)  # noqa: E731
+    compiled = tenon.compile(fn)
+    for size in (5, 8, 13, 7, 9, 11):
+        x = torch.rand(1, 2, size, size + 1)
+        torch.testing.assert_close(compiled(x), fn(x))
+    assert tenon.stats()["graphs"] <= 3 and tenon.stats()["graph_breaks"] == 0
