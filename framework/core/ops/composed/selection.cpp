@@ -44,6 +44,10 @@ V scatter(ForeignArguments& a, const Scattered& s, const std::string& reduce, bo
 
 V reducing_scatter(ForeignArguments& a, Scattered s, const std::string& reduce, bool include_self) {
   Formula f(a);
+  if (const DType t = f.dtype(s.self); (reduce == "sum" || reduce == "mean") && is_reduced_float(t) && f.dtype(s.src) == t) {  // ATen rounds once
+    s.self = f.cast(s.self, compute_type(t)), s.src = f.cast(s.src, compute_type(t));
+    return f.cast(reducing_scatter(a, s, reduce, include_self), t);
+  }
   if (reduce != "sum" && reduce != "prod" && reduce != "amax" && reduce != "amin" && reduce != "mean")
     throw Exception(error(Code::invalid_argument, "reduce argument must be either sum, prod, mean, amax or amin, got {}", reduce));
   const DType t = f.dtype(s.self);

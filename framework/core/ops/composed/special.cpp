@@ -46,7 +46,9 @@ Values glu(ForeignArguments& a) {
   const Dim size = f.shape(x)[dim];
   TENON_USER_CHECK(mod(size, Dim(2)) == Dim(0), "Halving dimension must be even, but dimension {} is size {}", dim, infer::text(a.graph(), size));
   const Dim half = floor_div(size, Dim(2));
-  return {f.mul(slice_of(a.builder(), x, dim, {{}, half, {}}), f.one("sigmoid", slice_of(a.builder(), x, dim, {half, {}, {}})))};
+  const DType t = f.dtype(x);
+  const auto part = [&](const ForeignSlice& slice) { return f.cast(slice_of(a.builder(), x, dim, slice), compute_type(t)); };  // ATen rounds the product alone
+  return {f.cast(f.mul(part({{}, half, {}}), f.one("sigmoid", part({half, {}, {}}))), t)};
 }
 
 /// The slope of each channel, or one for all.

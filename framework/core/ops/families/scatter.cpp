@@ -88,8 +88,11 @@ Values scatter_adapt(ForeignArguments& a, std::string reduce) {
   const Shape shape = a.type(self).shape;
   ir::Attributes attributes{{"dim", Dim(a.dim("dim", shape.size()))}};
   if (!reduce.empty()) attributes.push_back({"reduce", reduce});
+  const DType t = a.type(self).dtype, summed = reduce == "sum" && a.type(src).dtype == t ? compute_type(t) : t;
   const auto vector = [&](ir::ValueId x) { return as_vector(a.builder(), x); };
-  return {reshape_to(a.builder(), a.one("scatter", {vector(self), vector(index), vector(src)}, std::move(attributes)), shape)};
+  const auto wide = [&](ir::ValueId x) { return summed == t ? vector(x) : a.builder().cast(vector(x), summed); };  // ATen rounds a sum of half floats once
+  const ir::ValueId all = a.one("scatter", {wide(self), vector(index), wide(src)}, std::move(attributes));
+  return {a.builder().cast(reshape_to(a.builder(), all, shape), t)};
 }
 
 /// torch.scatter has words of its own for the two reductions that it knows.
@@ -168,8 +171,10 @@ Values slices_adapt(ForeignArguments& a, const std::string& name, bool combines)
   ir::Attributes attributes;
   if (combines) attributes.emplace_back("alpha", a.number("alpha", 1));
   attributes.emplace_back("dim", dim);
+  const DType t = a.type(a.value("self")).dtype, summed = combines && a.type(a.value("source")).dtype == t ? compute_type(t) : t;
   const auto vector = [&](const char* parameter) { return as_vector(a.builder(), a.value(parameter)); };
-  return {reshape_to(a.builder(), a.one(name, {vector("self"), vector("index"), vector("source")}, std::move(attributes)), shape)};
+  const auto wide = [&](const char* parameter) { return summed == t ? vector(parameter) : a.builder().cast(vector(parameter), summed); };  // a sum is rounded once
+  return {a.builder().cast(reshape_to(a.builder(), a.one(name, {wide("self"), vector("index"), wide("source")}, std::move(attributes)), shape), t)};
 }
 
 Op slices_op(std::string name, std::string schema_end, std::string signature, std::optional<Primitive> combine) {
