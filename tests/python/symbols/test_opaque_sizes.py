@@ -97,3 +97,25 @@ def test_a_number_by_which_sides_change_places():
             got, want = turned(x, k), torch.rot90(x, k, (1, 2)) + 1
             assert torch.equal(got, want) and got.stride() == want.stride(), (k, sides)
     assert tenon.stats()["eager_fallbacks"] == 0, tenon.stats()
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda x: torch.fft.rfft(x, dim=0),
+        lambda x: torch.fft.rfft(x.repeat(1, len(x))) * 2,
+        lambda x: torch.fft.irfft(x.to(torch.complex64), dim=0) * 2,
+        lambda x: torch.fft.irfft(torch.fft.rfft(x, dim=0) * 0.5, n=len(x), dim=0) + 1,
+        lambda x: torch.stft(x[:, 0].repeat(9), 4, 2, window=torch.ones(4), return_complex=True).abs(),
+    ],
+    ids=["rfft", "rows", "irfft", "filter", "stft"],
+)
+def test_transforms_that_halve_or_double_a_size(fn):
+    tenon.reset()
+    compiled = tenon.compile(fn, fullgraph=True)
+    for size in (5, 8, 13, 7, 6, 31, 2, 4):
+        x = torch.rand(size, 2)
+        got, want = compiled(x), fn(x)
+        assert got.stride() == want.stride()
+        torch.testing.assert_close(got, want)
+    assert tenon.stats()["graphs"] <= 3

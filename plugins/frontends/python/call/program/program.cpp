@@ -51,6 +51,18 @@ void make_constant(ir::Graph& graph, ir::ValueId input, ir::Constant constant) {
   for (NodeId reader : readers) std::ranges::replace(graph.mutable_node(reader).operands, input, value);
 }
 
+/// Of a result in fresh memory that is not in row-major order; over its sizes where these vary.
+ir::Shape dense_strides_of(const TensorOutput& output) {
+  ir::Shape strides(output.strides.begin(), output.strides.end());
+  ir::Dim stride = 1;
+  for (std::size_t at = output.order.size(); at-- > 0;) {  // none where no size varies
+    const auto dim = static_cast<std::size_t>(output.order[at]);
+    strides[dim] = stride;
+    stride = stride * output.varying_shape[dim];
+  }
+  return strides;
+}
+
 /// The graph as libtenon runs it. After the outputs there may be two more: a bool that is true where branches
 /// go as assumed, and an alarm, which is true where NumPy may have to warn.
 ir::Graph graph_to_submit(const CapturedGraph& captured) {
@@ -63,7 +75,7 @@ ir::Graph graph_to_submit(const CapturedGraph& captured) {
     if (output.kind != TensorOutput::Kind::fresh) continue;
     ir::ValueId& value = outputs[output.index].value;
     if (is_complex(output.dtype) && !is_row_major(output.shape, output.strides))  // laid out by the host: no op takes complex numbers
-      graph.set_strides(value, ir::Shape(output.strides.begin(), output.strides.end()));
+      graph.set_strides(value, dense_strides_of(output));
     else
       value = laid_out(builder, value, output);
   }

@@ -208,6 +208,15 @@ std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes_by_trials(PyObject* ca
         next[symbol.value] += step;
         try_also(std::move(next));
       }
+  // What halves a size says by a neighbour, which is odd where that is even, how it rounds.
+  auto takes_neighbours = [&, taken = std::optional<bool>()]() mutable {
+    if (taken) return *taken;
+    std::vector<std::int64_t> next = now;
+    for (const std::size_t symbol : varying) ++next[symbol];
+    const std::size_t before = found.size();
+    try_also(std::move(next));
+    return *(taken = found.size() > before);
+  };
   std::vector<ir::Shape> shapes;
   for (std::size_t i = 0; i < present.size(); ++i) {
     const std::vector<std::int64_t> order = memory_order(present[i].shape, present[i].strides);
@@ -221,7 +230,7 @@ std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes_by_trials(PyObject* ca
       const auto more_than = [&](const ir::Dim& dim) -> std::optional<std::int64_t> {
         const std::int64_t more = present[i].shape[d] - symbols_.value(dim);
         for (std::size_t trial = 0; trial < found.size(); ++trial)
-          if (found[trial][i].shape[d] - dim.evaluate(symbols[trial]) != more) return std::nullopt;
+          if (found[trial][i].shape.size() != present[i].shape.size() || found[trial][i].shape[d] - dim.evaluate(symbols[trial]) != more) return std::nullopt;
         return more;
       };
       std::optional<ir::Dim> size;
@@ -230,6 +239,10 @@ std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes_by_trials(PyObject* ca
         if (more_than(candidates[at]) == 0) size = candidates[at];
       for (std::size_t at = 0; !size && at < candidates.size(); ++at)
         if (const auto more = more_than(candidates[at])) size = candidates[at] + ir::Dim(*more);
+      if (!size && takes_neighbours())
+        for (std::size_t at = 0; !size && at < candidates.size(); ++at)
+          for (const ir::Dim& part : {floor_div(candidates[at], ir::Dim(2)), candidates[at] * ir::Dim(2)})
+            if (const auto more = size ? std::nullopt : more_than(part)) size = part + ir::Dim(*more);
       if (!size) return std::nullopt;
       shape.push_back(std::move(*size));
     }
