@@ -317,6 +317,7 @@ Op cumprod_gradient_op() {
     }
     return infer::one(q, q.type(0).dtype, q.type(0).shape);
   };
+  op.traits.is_inferred_whole = true;
   op.decompose = decompose_cumprod_gradient;
   op.grad = written(gradients::cumprod_gradient);
   op.samples = [] {

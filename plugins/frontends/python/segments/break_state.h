@@ -26,7 +26,7 @@ struct CaptureBreak {
   bool raises = false;       // the program itself raises an exception here that it does not handle
   bool interrupted = false;  // by what a signal's handler raised, which is kept (compat::take_interrupt), or by a KeyboardInterrupt, which is set
   bool calls_plain = false;  // a function that is called as it is
-  Ref drawn_in;              // for a number of a graph without anything on arrays: the code of the called function that has first computed in it
+  Ref drawn_in;              // for a number that a called function has drawn and nothing on arrays: its code
   bool unsettled = false;    // what was read changed under the capture (a module that imports its parts on first use): another one may succeed
 };
 
