@@ -390,3 +390,12 @@ def test_a_sorter_of_another_size_is_refused_as_eagerly():
     assert torch.equal(fn(torch.arange(4.0), torch.arange(4)), torch.tensor([1, 1]))
     with pytest.raises(RuntimeError, match="same size"):
         fn(torch.arange(4.0), torch.arange(3))
+
+
+@pytest.mark.parametrize("mode", ["floor", "trunc"])
+def test_integers_divided_by_zero_and_rounded(mode):
+    i, zeros, ones = torch.arange(4), torch.tensor([1, 0, 2, 3]), torch.tensor([1, 3, 2, 3])
+    for fn in (lambda a, b: torch.div(a, b, rounding_mode=mode) + 1, lambda a, b: a.clone().div_(b, rounding_mode=mode)):
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            tenon.compile(fn)(i, zeros)
+        assert torch.equal(tenon.compile(fn)(i, ones), fn(i, ones))
