@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "catch.h"
 #include "core/base/error.h"
 #include "core/ir/parser.h"
 #include "core/ir/printer.h"
@@ -254,6 +255,16 @@ std::optional<std::string> difference(const ir::Graph& graph, std::span<const op
     if (auto d = ops::first_difference(got[i].view(), (*want)[i].view(), tolerance)) return "output " + std::to_string(i) + ": " + *d;
   }
   return {};
+}
+
+codegen::Kernel kernel_of(const std::string& text, const Choice& choice) {
+  const ir::Graph graph = parse(text);
+  const auto [tensors, views] = random_inputs(graph);
+  INFO(text);
+  CHECK(difference(graph, views, choice).value_or("") == "");
+  const auto program = compile(graph, choice);
+  REQUIRE(program->plan().steps.size() == 1);
+  return std::get<codegen::KernelStep>(program->plan().steps[0]).kernel;
 }
 
 }  // namespace tenon::llvm_test

@@ -81,4 +81,7 @@ Inputs random_inputs(const ir::Graph& graph, std::vector<std::vector<std::int64_
 /// Runs on the backend and on the judge; gives what differs, or nothing.
 std::optional<std::string> difference(const ir::Graph& graph, std::span<const ops::TensorView> inputs, const Choice& choice = {}, double tolerance = 1);
 
+/// The only kernel of a graph, as text, once its results have been compared.
+codegen::Kernel kernel_of(const std::string& text, const Choice& choice = {});
+
 }  // namespace tenon::llvm_test

@@ -10,13 +10,7 @@ namespace {
 
 /// The length of the loop that lanes run over in the only step, of a graph of float32 inputs.
 std::int64_t lane_loop_of(const std::string& text, llvm_test::Choice choice = {}) {
-  const ir::Graph graph = llvm_test::parse(text);
-  const auto [tensors, views] = llvm_test::random_inputs(graph);
-  INFO(text);
-  CHECK(llvm_test::difference(graph, views, choice).value_or("") == "");
-  const auto program = llvm_test::compile(graph, choice);
-  REQUIRE(program->plan().steps.size() == 1);
-  const codegen::Kernel& kernel = std::get<codegen::KernelStep>(program->plan().steps[0]).kernel;
+  const codegen::Kernel kernel = llvm_test::kernel_of(text, choice);
   REQUIRE_FALSE(schedule_of(kernel).lanes_inside);
   return kernel.outer.back().extent.constant();
 }

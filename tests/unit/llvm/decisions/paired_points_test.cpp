@@ -4,19 +4,9 @@
 #include "unit/llvm/running.h"
 
 using namespace tenon;
+using llvm_test::kernel_of;
 
 namespace {
-
-/// The only kernel of a graph, once its results have been compared.
-codegen::Kernel kernel_of(const std::string& text, llvm_test::Choice choice = {}) {
-  const ir::Graph graph = llvm_test::parse(text);
-  const auto [tensors, views] = llvm_test::random_inputs(graph);
-  INFO(text);
-  CHECK(llvm_test::difference(graph, views, choice).value_or("") == "");
-  const auto program = llvm_test::compile(graph, choice);
-  REQUIRE(program->plan().steps.size() == 1);
-  return std::get<codegen::KernelStep>(program->plan().steps[0]).kernel;
-}
 
 std::string rotary(const std::string& storage, int positions, int pairs) {
   return fmt::format(R"(graph @main (%x: {0}[{1}, {3}], %t: c64[{1}, {2}]) {{
