@@ -143,7 +143,6 @@ Values true_divide(ForeignArguments& a) {
     if (a.given("dtype")) t = *a.dtype("dtype");
     if (!is_float(t) && !is_complex(t)) t = DType::f64;
     a.convert(xy, t);
-    return a.call("div", xy);
   }
   return a.call("div", xy);
 }

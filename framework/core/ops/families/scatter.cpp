@@ -78,6 +78,9 @@ void check_scatter(const OpQuery& q) {
   }
 }
 
+/// ATen rounds a sum of half floats once. Of operands of two dtypes, which are refused, that of self.
+DType dtype_of_sums(DType self, DType source) { return self == source ? compute_type(self) : self; }
+
 /// A number as src is that number everywhere, in self's dtype.
 Values scatter_adapt(ForeignArguments& a, std::string reduce) {
   const ir::ValueId self = a.value("self"), index = a.value("index");
@@ -88,9 +91,9 @@ Values scatter_adapt(ForeignArguments& a, std::string reduce) {
   const Shape shape = a.type(self).shape;
   ir::Attributes attributes{{"dim", Dim(a.dim("dim", shape.size()))}};
   if (!reduce.empty()) attributes.push_back({"reduce", reduce});
-  const DType t = a.type(self).dtype, summed = reduce == "sum" && a.type(src).dtype == t ? compute_type(t) : t;
+  const DType t = a.type(self).dtype, summed = reduce == "sum" ? dtype_of_sums(t, a.type(src).dtype) : t;
   const auto vector = [&](ir::ValueId x) { return as_vector(a.builder(), x); };
-  const auto wide = [&](ir::ValueId x) { return summed == t ? vector(x) : a.builder().cast(vector(x), summed); };  // ATen rounds a sum of half floats once
+  const auto wide = [&](ir::ValueId x) { return summed == t ? vector(x) : a.builder().cast(vector(x), summed); };
   const ir::ValueId all = a.one("scatter", {wide(self), vector(index), wide(src)}, std::move(attributes));
   return {a.builder().cast(reshape_to(a.builder(), all, shape), t)};
 }
@@ -171,9 +174,9 @@ Values slices_adapt(ForeignArguments& a, const std::string& name, bool combines)
   ir::Attributes attributes;
   if (combines) attributes.emplace_back("alpha", a.number("alpha", 1));
   attributes.emplace_back("dim", dim);
-  const DType t = a.type(a.value("self")).dtype, summed = combines && a.type(a.value("source")).dtype == t ? compute_type(t) : t;
+  const DType t = a.type(a.value("self")).dtype, summed = combines ? dtype_of_sums(t, a.type(a.value("source")).dtype) : t;
   const auto vector = [&](const char* parameter) { return as_vector(a.builder(), a.value(parameter)); };
-  const auto wide = [&](const char* parameter) { return summed == t ? vector(parameter) : a.builder().cast(vector(parameter), summed); };  // a sum is rounded once
+  const auto wide = [&](const char* parameter) { return summed == t ? vector(parameter) : a.builder().cast(vector(parameter), summed); };
   return {a.builder().cast(reshape_to(a.builder(), a.one(name, {wide("self"), vector("index"), wide("source")}, std::move(attributes)), shape), t)};
 }
 

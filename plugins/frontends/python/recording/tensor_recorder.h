@@ -107,8 +107,8 @@ class TensorRecorder final : public Recorder, public StandInUses {
   std::size_t recorded() const override { return core_.graph.nodes().size(); }
   std::size_t array_work() override { return array_work_.count(core_.graph); }
   std::optional<std::size_t> first_of_needed() const override {
-    const auto number = core_.symbols.needed();
-    return number && number->value < core_.graph.value_capacity() ? first_of_number(core_.graph, *number) : std::nullopt;
+    const ir::ValueId number = core_.symbols.needed();
+    return number ? first_of_number(core_.graph, number) : std::nullopt;
   }
   Ref length(PyObject* stand_in) override { return metadata_.length(stand_in); }
   Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) override;

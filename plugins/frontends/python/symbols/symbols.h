@@ -128,7 +128,7 @@ class Symbols final : public ops::SizeQuestions {
 
   /// Takes note of a number that the graph computes, for whose value the capture ends.
   void note_needed(ir::ValueId number) { needed_ = number; }
-  std::optional<ir::ValueId> needed() const { return needed_; }
+  ir::ValueId needed() const { return needed_; }
 
   /// Whether the capture must be repeated from what it has found out.
   bool learned() const { return learned_; }
@@ -182,7 +182,7 @@ class Symbols final : public ops::SizeQuestions {
   std::unordered_set<std::string> said_;    // specialisations that were logged
   std::shared_ptr<NumberCheck> guard_;
   FloatArithmetic float_arithmetic_ = nullptr;
-  std::optional<ir::ValueId> needed_;
+  ir::ValueId needed_;
   bool learned_ = false;
   bool refined_ = false;  // what is learned (a range, a definition) may settle what is asked after it, without making a number a constant
   bool broke_ = false;
