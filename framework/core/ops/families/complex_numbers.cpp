@@ -158,10 +158,16 @@ Op view_as_complex() {
   return op;
 }
 
+/// NumPy's ufunc has no loop for bools, and takes that for int8.
+Values numpy_conjugate(ForeignArguments& a) {
+  const ir::ValueId self = a.value("self");
+  return is_bool(a.type(self).dtype) ? Values{a.builder().cast(self, DType::i8)} : of_complex_alone("conj")(a);
+}
+
 Op conjugate() {
   return with_complex(unary("conj", Domain::any, [](Scalars&, Args a, const OpQuery&) { return a[0]; },
                             torch_names("conj_physical", "(self, *, out=None)", of_complex_alone("conj")) + torch_names("conj", "(self)", of_complex_alone("conj")) + names({"torch.resolve_conj", "torch.resolve_neg"}, "(self)", unchanged) +
-                                ufunc1({"conjugate", "conj"}, of_complex_alone("conj")) + names({"numpy.ndarray.conj", "numpy.ndarray.conjugate"}, "(self)", of_complex_alone("conj"))),
+                                ufunc1({"conjugate", "conj"}, numpy_conjugate) + names({"numpy.ndarray.conj", "numpy.ndarray.conjugate"}, "(self)", of_complex_alone("conj"))),
                       [](ComplexFormula& f, std::span<const Parts> z, const OpQuery&, Flavour) -> Parts { return {z[0].real, f.one("neg", z[0].imaginary)}; });
 }
 

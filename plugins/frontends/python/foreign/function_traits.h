@@ -48,6 +48,7 @@ enum class Trait : std::uint8_t {
   detaches,          // gives a view that is no part of the autograd graph
   counts_apart,      // gives a view with a version of its own
   hides_base,        // may give a view of what it has made itself
+  flattens_rows,     // computes a matrix of all rows, of which it gives a view
   keeps_order,       // gives a copy in NumPy's order "K"
   gives_arguments,   // gives its arguments as they are, or views of them, as it comes
   asks_for_sharing,  // whether arrays may share memory

@@ -126,6 +126,7 @@ Ref OpCalls::record(PyObject* callable, const ForeignFunction& function, PyObjec
   try {
     if (fresh) {
       wrapped = results_.wrap_fresh(function, *result, operands);
+      if (function.has(Trait::flattens_rows)) note_matrix_of_rows(wrapped.get(), args, operands);
     } else if (const auto strides = attention_strides(stand_ins_, function, core_.device_of(operands), args, kwargs)) {
       TensorSpec spec = results_.fresh_spec(function, result->values.front(), operands);
       spec.strides = *strides;
@@ -140,6 +141,16 @@ Ref OpCalls::record(PyObject* callable, const ForeignFunction& function, PyObjec
   memory_.write_beside(function, writes.all, operands);
   trace_.add(callable, function, args, kwargs, wrapped, first_node);
   return wrapped;
+}
+
+/// What ATen's linear adds a bias to is a matrix of the rows of its input, where these lie side by side in other than two dimensions: the result is a view of it.
+void OpCalls::note_matrix_of_rows(PyObject* wrapped, PyObject* args, std::span<const Index> operands) {
+  if (operands.size() != 3 || PyTuple_GET_SIZE(args) == 0) return;  // without a bias, or all by name
+  const StandIn& input = stand_ins_[operands.front()];
+  StandIn& made = stand_ins_[stand_ins_.require(wrapped)];
+  if (input.shape.size() == 2 || !is_row_major(input.shape, input.strides) || made.shape.empty()) return;
+  const Extents matrix{std::accumulate(input.shape.begin(), input.shape.end() - 1, std::int64_t{1}, std::multiplies()), made.shape.back()};
+  made.base = HiddenBase{matrix, row_major(matrix)};
 }
 
 /// Whether the result may be a view: of an operand, or of an array that nobody has, as functions give that are written in Python. They leave

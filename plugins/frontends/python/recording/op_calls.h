@@ -41,6 +41,7 @@ class OpCalls {
   void compute_in(std::span<const DType> loop, ops::ForeignCall& call);
   void require_runnable(const ForeignFunction& function, std::size_t first_node) const;
   void require_complex_elements(const ForeignFunction& function, std::span<const ir::ValueId> values) const;
+  void note_matrix_of_rows(PyObject* wrapped, PyObject* args, std::span<const Index> operands);
   bool numpy_may_give_view(const ForeignFunction& function, std::size_t first_node, const ops::ForeignResult& result, std::span<const Index> operands) const;
   bool may_be_view(std::size_t first_node, const ops::ForeignResult& result, std::span<const Index> operands);
   bool shares_memory(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, std::span<const Index> operands);
