@@ -119,3 +119,15 @@ def test_transforms_that_halve_or_double_a_size(fn):
         assert got.stride() == want.stride()
         torch.testing.assert_close(got, want)
     assert tenon.stats()["graphs"] <= 3
+
+
+def test_a_quotient_that_near_sizes_share_is_no_constant():
+    """Frames of long signals: signals a sample shorter have as many."""
+    tenon.reset()
+    window = torch.hann_window(256)
+    fn = lambda x: torch.stft(x, 256, 128, window=window, return_complex=True).abs()  # noqa: E731
+    compiled = tenon.compile(fn)
+    for length in (8000, 9001, 12000, 7777):
+        x = torch.randn(2, length)
+        torch.testing.assert_close(compiled(x), fn(x))
+    assert tenon.stats()["eager_fallbacks"] == 0

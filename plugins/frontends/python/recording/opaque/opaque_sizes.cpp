@@ -96,13 +96,16 @@ std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes(PyObject* callable, co
       },
       [](std::int64_t size, std::size_t which) { return size - 1 - static_cast<std::int64_t>(which); },  // what must be smaller than something stays so
   };
-  for (OtherSize change : kChanges)
-    if (auto shapes = shapes_by_trials(callable, function, operands, args, kwargs, use, results, change)) return shapes;
+  for (OtherSize change : kChanges) {
+    bool taken = false;
+    auto shapes = shapes_by_trials(callable, function, operands, args, kwargs, use, results, change, taken);
+    if (shapes || taken) return shapes;  // sizes that are nearer would hide what these have shown
+  }
   return std::nullopt;
 }
 
 std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes_by_trials(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
-                                                                       PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results, OtherSize change) {
+                                                                       PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results, OtherSize change, bool& taken) {
   const bool torch = function.flavour == ops::Flavour::torch;
   if (use.answer || (!torch && elements_of_operands(operands) > kMostComputed)) return std::nullopt;
   std::vector<ir::Dim> candidates;
@@ -189,6 +192,7 @@ std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes_by_trials(PyObject* ca
     if (!specs) return std::nullopt;
     found.push_back(std::move(*specs));
   }
+  taken = true;
   const auto try_also = [&](std::vector<std::int64_t> values) {
     auto specs = specs_for(values, 1);
     if (!specs) return;  // which the call does not take

@@ -26,8 +26,9 @@ class OpaqueSizes {
 
  private:
   using OtherSize = std::int64_t (*)(std::int64_t size, std::size_t which);
+  /// By one kind of other sizes; `taken` becomes true where the call takes these.
   std::optional<std::vector<ir::Shape>> shapes_by_trials(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
-                                                         PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results, OtherSize change);
+                                                         PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results, OtherSize change, bool& taken);
   std::int64_t elements_of_operands(std::span<const Index> operands) const;
 
   ir::Graph& graph_;
