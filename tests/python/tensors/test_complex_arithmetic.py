@@ -23,6 +23,13 @@ def in_code(run):
     return {name for name, b in backends.items() if b["nodes"]}
 
 
+def is_code(run):
+    """Whether backends that generate code run all of it: llvm, and where another one is configured before it, that."""
+    real = in_code(lambda: tenon.compile(lambda a: a * 2 + 1)(torch.ones(64, 64)))
+    found = in_code(run)
+    return bool(found) and found <= real | {"llvm"}
+
+
 FUNCTIONS = {
     "product": lambda a, b: a * b + a,
     "quotient": lambda a, b: a / b,
@@ -107,20 +114,27 @@ def rotary(x, turns):
     return torch.view_as_real(pairs * turns).flatten(3).type_as(x)
 
 
+def rows_and_turns(dtype):
+    return torch.randn(2, 9, 3, 32).to(dtype), torch.polar(torch.ones(9, 16), torch.randn(9, 16))[None, :, None]
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_rotary_embedding_is_code(check, dtype):
-    x = torch.randn(2, 9, 3, 32).to(dtype)
-    turns = torch.polar(torch.ones(9, 16), torch.randn(9, 16))[None, :, None]
+def test_rotary_embedding(check, dtype):
     with torch.no_grad():
-        check(rotary, (x, turns))
-        assert in_code(lambda: tenon.compile(rotary)(x, turns)) == {"llvm"}
+        check(rotary, rows_and_turns(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rotary_embedding_is_code(dtype):
+    with torch.no_grad():
+        assert is_code(lambda: tenon.compile(rotary)(*rows_and_turns(dtype)))
 
 
 def test_arithmetic_is_code():
     a, b = numbers(64, 64), numbers(64, 64, seed=1)
     with torch.no_grad():
         for name, fn in FUNCTIONS.items():
-            assert in_code(lambda fn=fn: tenon.compile(fn)(a, b)) == {"llvm"}, name
+            assert is_code(lambda fn=fn: tenon.compile(fn)(a, b)), name
 
 
 def test_a_conjugate_that_leaves_the_graph_is_lazy_as_ever():
