@@ -19,4 +19,8 @@ struct Relation {
   bool holds(std::span<const std::int64_t> symbols) const;
 };
 
+/// Whether two expressions have the same value for all values of their symbols, as far as that is seen by what is left of each symbol when it is
+/// divided by the constants that divide: floor_div(s0 + 1, 2) + floor_div(s0, 2) is s0.
+bool are_always_equal(const Dim& a, const Dim& b);
+
 }  // namespace tenon::ir

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/ir/printer.h"
+#include "core/ir/relation.h"
 #include "core/ops/size_questions.h"
 
 namespace tenon::ops::infer {
@@ -32,7 +33,7 @@ Dim broadcast(const ir::Graph& graph, const Dim& a, const Dim& b) {
 }
 
 void require_equal(const ir::Graph& graph, const Dim& a, const Dim& b, std::string_view what) {
-  if (a == b) return;
+  if (a == b || ir::are_always_equal(a, b)) return;
   if ((a - b).is_constant()) throw Exception(error(Code::invalid_argument, "{} differ: {} and {}", what, text(graph, a), text(graph, b)));
   ask::equal(a, b);
   throw Exception(error(Code::unsupported, "{} cannot be proven equal: {} and {}", what, text(graph, a), text(graph, b)));

@@ -131,3 +131,14 @@ def test_a_quotient_that_near_sizes_share_is_no_constant():
         x = torch.randn(2, length)
         torch.testing.assert_close(compiled(x), fn(x))
     assert tenon.stats()["eager_fallbacks"] == 0
+
+
+@pytest.mark.parametrize("hop", [2, 3, 5, 7, 16])
+def test_windows_that_hop(hop):
+    """A size is a quotient of what varies: the number of windows."""
+    check(lambda x: torch.stft(x, 16, hop, window=torch.ones(16), return_complex=True).abs(), lambda batch: (torch.rand(31 * batch + 5),), most=3)
+
+
+@pytest.mark.parametrize("factor", [1.5, 2.5, 0.75])
+def test_sampled_anew(factor):
+    check(lambda x: F.interpolate(x, scale_factor=factor, mode="linear"), lambda batch: (torch.rand(1, 2, 4 * batch + 1),), most=3)

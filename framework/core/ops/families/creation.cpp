@@ -118,6 +118,23 @@ Values tensor_adapt(ForeignArguments& a) {
   return {reshape_to(a.builder(), x, wider)};
 }
 
+/// numpy.float64 and the like, called: a number of that type, or an array of such where an array is given.
+Adapt scalar_of(DType dtype) {
+  return [dtype](ForeignArguments& a) -> Values {
+    const ir::ValueId x = a.tensor_of(a["data"]);
+    const DType given = a.type(x).dtype;
+    if (is_int(dtype) && !is_int(given) && !is_bool(given)) throw Exception(Code::unsupported, "an integer of a float, at which NumPy raises where it is none");
+    return {given == dtype ? a.one("clone", {x}) : a.builder().cast(x, dtype)};
+  };
+}
+
+std::vector<Alias> scalar_names() {
+  std::vector<Alias> all;
+  for (const auto& [name, dtype] : {std::pair("numpy.bool", DType::b8), std::pair("numpy.int64", DType::i64), std::pair("numpy.float32", DType::f32), std::pair("numpy.float64", DType::f64)})
+    all = std::move(all) + names({name}, "(data)", scalar_of(dtype));
+  return all;
+}
+
 /// torch.Tensor.new_tensor: a copy of the data, of the tensor's own dtype where none is given.
 Values new_tensor_adapt(ForeignArguments& a) {
   a.refuse({"requires_grad"});
@@ -130,7 +147,7 @@ Values new_tensor_adapt(ForeignArguments& a) {
 std::vector<Alias> full_names() {
   const std::string torch = "*, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)";
   const std::string like = "memory_format=None, " + torch.substr(3);
-  return names({"torch.full"}, "(size, fill_value, " + torch, full_adapt) +
+  return scalar_names() + names({"torch.full"}, "(size, fill_value, " + torch, full_adapt) +
          names({"torch.zeros"}, "(*size, " + torch.substr(3), filled(0)) + names({"torch.ones"}, "(*size, " + torch.substr(3), filled(1)) +
          names({"torch.zeros_like", "torch.empty_like"}, "(self, *, " + like, filled_like(0)) +
          names({"torch.ones_like"}, "(self, *, " + like, filled_like(1)) +
@@ -266,7 +283,7 @@ Op arange_op() {
 LoopBody linspace_loop(const OpQuery& q) {
   const Dim steps = q.integer("steps");
   return elementwise({steps}, [&](Scalars& s) {
-    const Scalar start = s.constant(DType::f64, q.number("start")), end = s.constant(DType::f64, q.number("end"));
+    const Scalar start = number_scalar(s, q, "start", 0, DType::f64), end = number_scalar(s, q, "end", 0, DType::f64);
     const Scalar i = s.loop_index(0), count = s.extent(steps);
     const Scalar gaps = s.convert(s.maximum(s.sub(count, s.extent(1)), s.extent(1)), DType::f64);
     const Scalar step = s.div(s.sub(end, start), gaps);
@@ -280,16 +297,20 @@ LoopBody linspace_loop(const OpQuery& q) {
 Values linspace_adapt(ForeignArguments& a) {
   a.refuse({"requires_grad", "retstep"});
   if (a.is_tensor("start") || a.is_tensor("end")) throw Exception(Code::unsupported, "linspace between tensors");
-  const double start = a.number("start", 0);
-  double end = a.number("end", 0);
   const Dim steps = a.integer("steps", Dim(50));
-  if (!a.flag("endpoint", true)) end -= (end - start) / static_cast<double>(steps.constant());
-  return a.call("linspace", {},
-                {{"dtype", a.dtype("dtype").value_or(a.default_float())}, {"end", end}, {"start", start}, {"steps", steps}});
+  const bool to_the_end = a.flag("endpoint", true);
+  const auto bound = [&](std::string_view name) -> ir::Attribute {
+    const ForeignArgument number = a[name];
+    const Dim* varying = to_the_end ? number.as<Dim>() : nullptr;
+    return varying && !varying->is_constant() ? ir::Attribute(*varying) : a.number(name, 0);
+  };
+  ir::Attribute start = bound("start"), end = bound("end");
+  if (!to_the_end) end = std::get<double>(end) - (std::get<double>(end) - std::get<double>(start)) / static_cast<double>(steps.constant());
+  return a.call("linspace", {}, {{"dtype", a.dtype("dtype").value_or(a.default_float())}, {"end", std::move(end)}, {"start", std::move(start)}, {"steps", steps}});
 }
 
 Op linspace_op() {
-  Op op = creating("linspace", "float start, float end, int steps");
+  Op op = creating("linspace", "Scalar start, Scalar end, int steps");
   op.aliases =
       names({"torch.linspace"},
             "(start, end, steps, *, out=None, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False)",

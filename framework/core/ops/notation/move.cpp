@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/ir/relation.h"
 #include "core/ops/build/expand.h"
 #include "core/ops/size_questions.h"
 
@@ -112,7 +113,7 @@ Shape completed_shape(const ir::Graph& graph, std::span<const Dim> old, std::vec
   }
   if (!open) {
     const Dim given = ir::product(shape);
-    if (given == count) return shape;
+    if (given == count || ir::are_always_equal(given, count)) return shape;
     ask::equal(given, count);
     const std::string message =
         fmt::format("shape '{}' is invalid for input of size {}", infer::text(graph, shape), infer::text(graph, count));

@@ -106,7 +106,7 @@ constexpr Row kTable[] = {
     {Trait::takes_apart_by_count, Of::torch, "chunk tensor_split hsplit vsplit dsplit split_with_sizes"},
     {Trait::takes_apart_by_count, Of::numpy, "split array_split hsplit vsplit dsplit"},
     {Trait::splits, Of::torch, "chunk split tensor_split"},
-    {Trait::splits, Of::numpy, "array_split"},
+    {Trait::splits, Of::numpy, "array_split split"},
 
     // ---- what lies where
     {Trait::other_strides, Of::torch, "max_unpool2d"},  // in torch 2.13; the CPU's kernel keeps the memory format of its operand
@@ -137,7 +137,7 @@ constexpr Row kTable[] = {
      "cumulative_prod ptp trace diagonal diag diagflat tril triu block bmat choose select piecewise apply_over_axes round around fix clip packbits "
      "unpackbits broadcast_arrays meshgrid conj conjugate reduce accumulate reduceat histogram histogram2d histogramdd histogram_bin_edges polyfit poly "
      "polyadd polysub polyder polyint cond lstsq heaviside unravel_index fftfreq rfftfreq vecdot matvec vecmat sort_complex pad insert iscomplex isreal "
-     "isneginf isposinf"},
+     "isneginf isposinf float64 float32 int64 bool"},
     // Where the catalogue refuses these, eager execution warns, or gives what depends on elements, for all but complex numbers.
     {Trait::computes_complex, Of::numpy,
      "copy reshape ravel flatten transpose swapaxes moveaxis rollaxis squeeze expand_dims broadcast_to atleast_1d atleast_2d atleast_3d T mT view take "

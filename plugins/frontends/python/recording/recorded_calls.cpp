@@ -121,7 +121,8 @@ Ref RecordedCalls::split_by_expressions(const ForeignFunction& function, PyObjec
   PyObject* key = nullptr;
   for (Py_ssize_t position = 0; kwargs && PyDict_Next(kwargs, &position, &key, nullptr);)
     if (std::ranges::find(kKeywordsOfSplits, std::string_view(PyUnicode_AsUTF8(key))) == kKeywordsOfSplits.end()) return {};
-  Ref split = checked(PyObject_GetAttrString(checked(imported("tenon._splits")).get(), std::string(function.last_word()).c_str()));
+  const std::string name = fmt::format("{}{}", function.flavour == ops::Flavour::numpy ? "numpy_" : "", function.last_word());
+  Ref split = checked(PyObject_GetAttrString(checked(imported("tenon._splits")).get(), name.c_str()));
   Ref parts = checked(PyObject_Call(split.get(), args, kwargs));
   return parts.is(Py_NotImplemented) ? Ref() : std::move(parts);
 }

@@ -38,15 +38,6 @@ PyObject* symbolic_scalar_in(PyObject* object) {
   return nullptr;
 }
 
-/// Whether a number that varies is among arguments, in tuples and lists too.
-bool takes_varying_number(PyObject* object) {
-  if (is_symbolic_scalar(object) || is_symbolic_int(object)) return true;
-  if (!PyTuple_Check(object) && !PyList_Check(object)) return false;
-  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
-    if (takes_varying_number(PySequence_Fast_GET_ITEM(object, i))) return true;
-  return false;
-}
-
 }  // namespace
 
 Ref RecordedConstants::add(PyObject* array) {
@@ -75,7 +66,7 @@ Ref RecordedConstants::add(PyObject* array) {
 Ref RecordedConstants::fold(PyObject* callable, PyObject* args, PyObject* kwargs) {
   const ForeignFunction& function = foreign_function(callable);
   if (function.op && function.op->traits.random) throw GraphBreak(fmt::format("{} takes random numbers", function.name), "draw from torch's or NumPy's default generator, or draw outside of the compiled function");
-  if (takes_varying_number(args) || (kwargs && takes_varying_number(checked(PyDict_Values(kwargs)).get())))
+  if (holds_varying_number(args) || (kwargs && holds_varying_number(kwargs)))
     if (Ref made = library_makes(callable, function, args, kwargs)) return made;
   if (PyObject* scalar = symbolic_scalar_in(args)) need_scalar(core_.symbols, scalar_of(scalar), "a call without tensors");
   if (purity_of(callable, function).undeclared || (function.flavour == ops::Flavour::numpy && names_the_time(args)))

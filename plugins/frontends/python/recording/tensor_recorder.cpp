@@ -235,9 +235,12 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   Ref indexed;
   if (function.flavour == ops::Flavour::numpy && function.has(Trait::subscripts)) {
     args = (indexed = known_.with_indices(args)).get();
+    if (Ref known = known_elements_.with_integers(args)) args = (indexed = std::move(known)).get();
     if (function.has(Trait::chosen_by_index) && PyTuple_GET_SIZE(args) == 2)
       if (Ref item = constants_.item(args)) return item;
   }
+  if (function.flavour == ops::Flavour::numpy && function.op && function.op->traits.creates)
+    if (Ref known = known_elements_.with_integers(args)) args = (indexed = std::move(known)).get();
   if (index_modes_ > 0 && function.has(Trait::chosen_by_index))
     if (Ref found = at_index_tensors(args)) return found;
   if (function.flavour == ops::Flavour::torch && function.has(Trait::subscripts))

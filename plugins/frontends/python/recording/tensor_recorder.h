@@ -102,6 +102,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   [[noreturn]] void need_text(PyObject* text, const char* use) override { python::need_text(core_.symbols, text, use); }
 
   // tensors
+  Ref known_number(PyObject* stand_in) override { return known_elements_.number(stand_in); }
   Ref call_operator(PyObject* ufunc, PyObject* args) override;
   Ref call(PyObject* callable, PyObject* args, PyObject* kwargs) override;
   std::size_t recorded() const override { return core_.graph.nodes().size(); }
@@ -114,6 +115,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   Ref constant_operator(binaryfunc operation, PyObject* left, PyObject* right) override;
   std::optional<bool> truth_of(PyObject* stand_in) override {
     require_no_example();
+    if (Ref known = known_elements_.number(stand_in)) return checked(PyObject_IsTrue(known.get())) != 0;
     return known_.truth(stand_in);
   }
   bool assume(PyObject* stand_in, bool truth) override {
@@ -199,7 +201,8 @@ class TensorRecorder final : public Recorder, public StandInUses {
   RecordedTexts texts_{core_, inputs_};
   ScalarArithmetic arithmetic_{core_, floats_, computed_, texts_};
   ScalarFunctions scalar_functions_{core_, floats_, computed_};
-  ElementNumbers element_numbers_{core_, history_, known_, computed_, arithmetic_};
+  KnownElements known_elements_{core_, known_, floats_, arithmetic_};
+  ElementNumbers element_numbers_{core_, history_, known_, known_elements_, computed_, arithmetic_};
   NumberInputs number_inputs_{core_, inputs_, floats_, texts_};
 
   RecordedResults results_{core_};

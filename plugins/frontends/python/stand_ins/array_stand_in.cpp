@@ -127,13 +127,21 @@ PyObject* compare(PyObject* a, PyObject* b, int operation) {
 
 // ---- what needs elements
 
-int truth(PyObject*) {
-  needs_elements("the truth value");
-  return -1;
+/// What Python makes of an element that is known.
+PyObject* as_number(PyObject* self, PyObject* (*convert)(PyObject*), const char* use) {
+  return guarded([&] {
+    Ref known = StandInUses::active().known_number(self);
+    return known ? checked(convert(known.get())) : Ref::steal(needs_elements(use));
+  });
 }
-PyObject* as_int(PyObject*) { return needs_elements("int()"); }
-PyObject* as_float(PyObject*) { return needs_elements("float()"); }
-PyObject* as_index(PyObject*) { return needs_elements("the use as an index"); }
+
+int truth(PyObject* self) {
+  Ref known = Ref::steal(as_number(self, [](PyObject* number) { return PyBool_FromLong(checked(PyObject_IsTrue(number))); }, "the truth value"));
+  return known ? known.is(Py_True) : -1;
+}
+PyObject* as_int(PyObject* self) { return as_number(self, PyNumber_Long, "int()"); }
+PyObject* as_float(PyObject* self) { return as_number(self, PyNumber_Float, "float()"); }
+PyObject* as_index(PyObject* self) { return as_number(self, PyNumber_Index, "the use as an index"); }
 PyObject* as_text(PyObject*) { return needs_elements("the text"); }
 PyObject* as_formatted(PyObject*, PyObject*) { return needs_elements("the text"); }
 PyObject* as_array(PyObject*, PyObject*) { return needs_elements("a conversion by foreign code"); }

@@ -28,6 +28,9 @@ class StandInUses {
   /// The type that the program must see.
   virtual PyTypeObject* apparent_type(PyObject* stand_in) = 0;
 
+  /// Python's number for an array of one element, where it is known before the graph runs; empty where it is not.
+  virtual Ref known_number(PyObject* stand_in) = 0;
+
   /// Arithmetic of floats that vary, of which one at least is a stand-in.
   virtual Ref scalar_arithmetic(FloatTape::Op op, PyObject* a, PyObject* b) = 0;
   /// Arithmetic of plain numbers and symbolic ints, in floats; nothing where it must be done with their values.

@@ -18,10 +18,11 @@
 
 namespace tenon::python {
 
-/// A call whose tensors are the same at every call of the program.
+/// A call whose tensors are the same at every call of the program, or come of numbers that vary and of nothing else.
 struct KnownCall {
   Ref callable, args, kwargs;  // kwargs may be empty
   ops::Flavour flavour = ops::Flavour::torch;
+  bool varies = false;
 };
 
 /// What the recorder knows of one object that the program takes for a tensor, array or NumPy scalar.

@@ -39,7 +39,7 @@ std::optional<double> called(PyObject* callable, double a, double b, bool binary
   PyObject* given[] = {left.get(), right.get()};
   Ref result = Ref::steal(PyObject_Vectorcall(callable, given, binary ? 2 : 1, nullptr));
   if (!result) PyErr_Clear();
-  if (!result || !(PyFloat_CheckExact(result.get()) || PyBool_Check(result.get()))) return std::nullopt;
+  if (!result || !(PyFloat_Check(result.get()) || PyBool_Check(result.get()))) return std::nullopt;
   return PyBool_Check(result.get()) ? (result.is(Py_True) ? 1.0 : 0.0) : PyFloat_AS_DOUBLE(result.get());
 }
 

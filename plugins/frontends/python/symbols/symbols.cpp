@@ -198,7 +198,7 @@ bool Symbols::decide(Operator op, const ir::Dim& left, const ir::Dim& right) {
   const ops::infer::Interval difference = ops::infer::range(graph_, left - right);
   const bool holds = ir::Relation{op, left, right}.holds(values_);
   const bool proven = (op == Operator::equal || op == Operator::not_equal)
-                          ? left == right || difference.least > 0 || difference.most < 0
+                          ? left == right || difference.least > 0 || difference.most < 0 || (holds == (op == Operator::equal) && ir::are_always_equal(left, right))
                           : (op == Operator::less ? difference.most < 0 || difference.least >= 0 : difference.most <= 0 || difference.least > 0);
   if (proven) return holds;
   if (holds) return note({op, left, right});

@@ -29,3 +29,18 @@ TEST_CASE("what cannot be computed does not hold") {
   const std::int64_t least[] = {INT64_MIN, -1};
   CHECK(Relation{Operator::multiple_of, a, b}.holds(least));
 }
+
+TEST_CASE("expressions that divide by constants are compared case by case") {
+  using ir::Dim;
+  const Dim a = Dim::symbol(SymbolId(0)), b = Dim::symbol(SymbolId(1));
+  CHECK(ir::are_always_equal(floor_div(a + Dim(1), Dim(2)) + floor_div(a, Dim(2)), a));
+  CHECK(ir::are_always_equal(floor_div(a - Dim(1), Dim(2)) + Dim(1) + floor_div(a, Dim(2)), a));
+  CHECK(ir::are_always_equal(Dim(3) * floor_div(a, Dim(3)) + mod(a, Dim(3)) + b, a + b));
+  CHECK(ir::are_always_equal(floor_div(floor_div(a, Dim(2)) + floor_div(a + Dim(1), Dim(2)), Dim(5)), floor_div(a, Dim(5))));
+  CHECK(ir::are_always_equal(a, a));
+  CHECK(!ir::are_always_equal(a, b));
+  CHECK(!ir::are_always_equal(floor_div(a, Dim(2)) + floor_div(a, Dim(2)), a));
+  CHECK(!ir::are_always_equal(floor_div(a, Dim(2)), floor_div(a + Dim(1), Dim(2))));
+  CHECK(!ir::are_always_equal(floor_div(a, b), floor_div(a, b) + mod(a, b)));
+  CHECK(!ir::are_always_equal(floor_div(a, Dim(999)) + floor_div(a + Dim(1), Dim(2)), a));
+}

@@ -32,21 +32,20 @@ def split(x: torch.Tensor, split_size_or_sections: Any, dim: Any = 0) -> Any:
 
 
 def tensor_split(x: torch.Tensor, indices_or_sections: Any, dim: Any = 0) -> Any:
-    """``torch.tensor_split`` into a number of parts."""
-    sections = indices_or_sections
-    if type(sections) is not int or not _is_dimension(x, dim) or sections < 1:
-        return NotImplemented
-    bounds = _bounds(x.shape[dim], sections)
-    return tuple([_part(x, dim, start, end) for start, end in zip(bounds, bounds[1:])])
+    """``torch.tensor_split``."""
+    bounds = _bounds(x, indices_or_sections, dim)
+    return NotImplemented if bounds is None else tuple(_parts(x, dim, bounds))
 
 
-def array_split(ary: np.ndarray, indices_or_sections: Any, axis: Any = 0) -> Any:
-    """``np.array_split`` into a number of parts."""
-    sections = indices_or_sections
-    if type(sections) is not int or not _is_dimension(ary, axis) or sections < 1:
-        return NotImplemented
-    bounds = _bounds(ary.shape[axis], sections)
-    return [_part(ary, axis, start, end) for start, end in zip(bounds, bounds[1:])]
+def numpy_array_split(ary: np.ndarray, indices_or_sections: Any, axis: Any = 0) -> Any:
+    """``np.array_split``."""
+    bounds = _bounds(ary, indices_or_sections, axis)
+    return NotImplemented if bounds is None else _parts(ary, axis, bounds)
+
+
+def numpy_split(ary: np.ndarray, indices_or_sections: Any, axis: Any = 0) -> Any:
+    """``np.split`` at places; into a number of parts, it raises where these are not alike."""
+    return numpy_array_split(ary, indices_or_sections, axis) if isinstance(indices_or_sections, (list, tuple)) else NotImplemented
 
 
 def _is_dimension(x: Any, dim: Any) -> bool:
@@ -58,9 +57,24 @@ def _part(x: Any, dim: int, start: Any, end: Any) -> Any:
     return x[(*[slice(None)] * (dim % x.ndim), slice(start, end))]
 
 
-def _bounds(size: Any, sections: int) -> list[Any]:
-    """Where parts begin and the last one ends, the first ones longer by one where it does not come out even."""
+def _parts(x: Any, dim: int, bounds: list[Any]) -> list[Any]:
+    return [_part(x, dim, start, end) for start, end in zip(bounds, bounds[1:])]
+
+
+def _bounds(x: Any, indices_or_sections: Any, dim: Any) -> list[Any] | None:
+    """Where parts begin and the last one ends; of a number of parts, the first ones longer by one where it does not come out even."""
+    if not _is_dimension(x, dim):
+        return None
+    if isinstance(indices_or_sections, (list, tuple)):
+        return [0, *indices_or_sections, x.shape[dim]] if all(map(_is_int, indices_or_sections)) else None
+    if type(indices_or_sections) is not int or indices_or_sections < 1:
+        return None
     bounds: list[Any] = [0]
-    for part in range(sections):
-        bounds.append(bounds[-1] + (size + sections - 1 - part) // sections)
+    for part in range(indices_or_sections):
+        bounds.append(bounds[-1] + (x.shape[dim] + indices_or_sections - 1 - part) // indices_or_sections)
     return bounds
+
+
+def _is_int(number: Any) -> bool:
+    """Whether it is an int, or stands for one that varies."""
+    return type(number) is int or type(number).__name__ == "IntStandIn"

@@ -16,8 +16,6 @@ namespace {
 constexpr std::int64_t kMostElements = 1 << 16;
 constexpr int kLongestChain = 100;
 
-bool varies(PyObject* argument) { return is_symbolic_int(argument) || is_symbolic_scalar(argument) || is_late_text(argument); }
-
 /// Whether a call gives the same whenever it is made with the same arguments, and does nothing else.
 bool only_computes(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
   if (function.writes || function.in_graph || (function.op && function.op->traits.random)) return false;
@@ -27,17 +25,31 @@ bool only_computes(PyObject* callable, const ForeignFunction& function, PyObject
 
 }  // namespace
 
+bool holds_varying_number(PyObject* object) {
+  if (is_symbolic_int(object) || is_symbolic_scalar(object) || is_late_text(object)) return true;
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      if (holds_varying_number(PySequence_Fast_GET_ITEM(object, i))) return true;
+  } else if (PyDict_Check(object)) {
+    PyObject *key = nullptr, *value = nullptr;
+    for (Py_ssize_t position = 0; PyDict_Next(object, &position, &key, &value);)
+      if (holds_varying_number(value)) return true;
+  } else if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    return holds_varying_number(slice->start) || holds_varying_number(slice->stop) || holds_varying_number(slice->step);
+  }
+  return false;
+}
+
 /// Notes of the results of a call of what is known that they can be known, too.
 void KnownValues::note(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* result) {
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
   const auto may_be_known = [&](Index index) { return (stand_ins_[index].constant || stand_ins_[index].made_by) && stand_ins_.storage_of(index).version == 0; };
-  if (operands.empty() || !std::ranges::all_of(operands, may_be_known) || torch_state().value_or(state_).autocast()) return;
-  bool any_varies = false;
-  const auto look = [&](PyObject* item) { return any_varies |= varies(item), Ref(); };
-  with_replaced(args, look);
-  if (kwargs) with_replaced(kwargs, look);
-  if (any_varies || !only_computes(callable, function, args, kwargs)) return;
-  const auto call = std::make_shared<const KnownCall>(KnownCall{Ref::borrow(callable), Ref::borrow(args), Ref::borrow(kwargs), function.flavour});
+  if (!std::ranges::all_of(operands, may_be_known) || torch_state().value_or(state_).autocast()) return;
+  bool any_varies = std::ranges::any_of(operands, [&](Index index) { return stand_ins_[index].made_by && stand_ins_[index].made_by->varies; });
+  any_varies = any_varies || holds_varying_number(args) || (kwargs && holds_varying_number(kwargs));
+  if ((operands.empty() && !any_varies) || !only_computes(callable, function, args, kwargs)) return;
+  const auto call = std::make_shared<const KnownCall>(KnownCall{Ref::borrow(callable), Ref::borrow(args), Ref::borrow(kwargs), function.flavour, any_varies});
   const auto note = [&](PyObject* item, std::optional<Py_ssize_t> place) {
     const auto index = stand_ins_.find(item);
     if (!index || stand_ins_[*index].constant || stand_ins_[*index].made_by) return;
@@ -52,7 +64,7 @@ void KnownValues::note(PyObject* callable, const ForeignFunction& function, PyOb
 Ref KnownValues::value(Index index, int links) {
   const StandIn& s = stand_ins_[index];
   if (stand_ins_.storage_of(index).version != 0 || stand_ins_.is_reinterpreted(index)) return {};
-  if (s.constant || !s.made_by || links > kLongestChain) return s.constant;
+  if (s.constant || !s.made_by || s.made_by->varies || links > kLongestChain) return s.constant;
   std::int64_t elements = 1;
   for (std::int64_t extent : s.shape) elements *= extent;
   if (elements > kMostElements) return {};
@@ -87,7 +99,7 @@ std::optional<Ref> KnownValues::with_values(PyObject* arguments) {
   Ref replaced = with_replaced(arguments, [&](PyObject* item) {
     const auto index = stand_ins_.find(item);
     Ref known = index ? value(*index) : Ref();
-    all &= (!index || known) && !varies(item);
+    all &= (!index || known) && !holds_varying_number(item);
     return known;
   });
   return all ? std::optional(std::move(replaced)) : std::nullopt;
@@ -144,8 +156,8 @@ Ref KnownValues::with_indices(PyObject* args) {
       return checked(PySlice_New(with_indices(slice->start).get(), with_indices(slice->stop).get(), with_indices(slice->step).get()));
     }
     const auto index = stand_ins_.find(item);
-    PyObject* known = index ? stand_ins_[*index].constant.get() : item;
-    return known && PyArray_IsScalar(known, Integer) ? checked(PyNumber_Index(known)) : Ref();
+    const Ref known = index && stand_ins_[*index].kind == TensorKind::scalar ? value(*index) : Ref::borrow(item);
+    return known && PyArray_IsScalar(known.get(), Integer) ? checked(PyNumber_Index(known.get())) : Ref();
   });
 }
 

@@ -9,6 +9,9 @@
 
 namespace tenon::python {
 
+/// Whether a number or text that varies is among arguments, in tuples, lists, dicts and slices too.
+bool holds_varying_number(PyObject* arguments);
+
 class KnownValues {
  public:
   using Index = StandIns::Index;

@@ -14,6 +14,10 @@ namespace tenon::python {
 Ref ElementNumbers::number(PyObject* stand_in, PyTypeObject* type) {
   if (const auto index = type ? core_.stand_ins.find(stand_in) : std::nullopt)
     if (Ref known = known_.value(*index)) return checked(PyObject_CallOneArg(as_object(type), known.get()));
+  if (Ref known = elements_.number(stand_in)) {
+    if (!type || known.type() == type) return known;
+    return is_symbolic_int(known.get()) || is_symbolic_scalar(known.get()) ? number(known.get(), type) : checked(PyObject_CallOneArg(as_object(type), known.get()));
+  }
   if (is_late_text(stand_in) && late_text_of(stand_in).type == type) return Ref::borrow(stand_in);
   if (!core_.symbols.dynamic() && !core_.walked) return {};  // what computes gradients, the steps of an optimizer with them, is one graph
   if (is_symbolic_int(stand_in) || is_symbolic_scalar(stand_in)) {

@@ -5,6 +5,7 @@
 #include "python/recording/graph/known_values.h"
 #include "python/recording/graph/recorded_graph.h"
 #include "python/recording/numbers/computed_numbers.h"
+#include "python/recording/numbers/known_elements.h"
 #include "python/recording/numbers/scalar_arithmetic.h"
 
 namespace tenon::python {
@@ -13,8 +14,8 @@ class ElementNumbers {
  public:
   using Index = StandIns::Index;
 
-  ElementNumbers(RecordedGraph& graph, History& history, KnownValues& known, ComputedNumbers& computed, ScalarArithmetic& arithmetic)
-      : core_(graph), history_(history), known_(known), computed_(computed), arithmetic_(arithmetic) {}
+  ElementNumbers(RecordedGraph& graph, History& history, KnownValues& known, KnownElements& elements, ComputedNumbers& computed, ScalarArithmetic& arithmetic)
+      : core_(graph), history_(history), known_(known), elements_(elements), computed_(computed), arithmetic_(arithmetic) {}
 
   /// `item()` (no type), `float()`, `int()` of a number, or of a tensor or array of one element, where Python's number is the element itself.
   /// Empty where the elements are needed.
@@ -26,6 +27,7 @@ class ElementNumbers {
   RecordedGraph& core_;
   History& history_;
   KnownValues& known_;
+  KnownElements& elements_;
   ComputedNumbers& computed_;
   ScalarArithmetic& arithmetic_;
 };

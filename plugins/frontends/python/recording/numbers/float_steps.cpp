@@ -76,20 +76,26 @@ ir::ValueId FloatSteps::value_of(FloatTape::Position step) {
   return values_[step] = inputs_.add_float(step);
 }
 
-Ref FloatSteps::call(PyObject* callable, std::string_view name, PyObject* args) {
-  const Py_ssize_t count = PyTuple_GET_SIZE(args);
-  if (core_.alone || count < 1 || count > 2 || !computes_before_the_graph(name)) return {};
+Ref FloatSteps::of_call(PyObject* callable, std::string_view name, std::span<const Ref> numbers) {
+  if (core_.alone || numbers.empty() || numbers.size() > 2) return {};
+  const bool binary = numbers.size() == 2;
   std::vector<std::string> roots;
   std::optional<FloatTape::Position> steps[2] = {0, 0};
-  for (Py_ssize_t i = 0; i < count; ++i)
-    if (!(steps[i] = step_of(PyTuple_GET_ITEM(args, i), roots))) return {};
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (!(steps[i] = step_of(numbers[i].get(), roots))) return {};
   const FloatTape& floats = core_.symbols.floats();
-  std::string words = words_of_step(name, floats.words(*steps[0]), count == 2 ? ", " : "", count == 2 ? floats.words(*steps[1]) : "");
-  const auto step = core_.symbols.float_step({.op = FloatTape::Op::call, .left = *steps[0], .right = *steps[1], .callable = Ref::borrow(callable), .binary = count == 2, .words = std::move(words)});
-  if (!step) return {};
-  if (!name.starts_with("is")) return make_symbolic_scalar({.roots = std::move(roots), .step = step});
+  std::string words = words_of_step(name, floats.words(*steps[0]), binary ? ", " : "", binary ? floats.words(*steps[1]) : "");
+  return add({.op = FloatTape::Op::call, .left = *steps[0], .right = *steps[1], .callable = Ref::borrow(callable), .binary = binary, .words = std::move(words)}, std::move(roots));
+}
+
+Ref FloatSteps::call(PyObject* callable, std::string_view name, PyObject* args) {
+  if (!computes_before_the_graph(name)) return {};
+  std::vector<Ref> numbers;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) numbers.push_back(Ref::borrow(PyTuple_GET_ITEM(args, i)));
+  Ref made = of_call(callable, name, numbers);
+  if (!made || !name.starts_with("is")) return made;
   const auto zero = core_.symbols.float_step({.words = "0.0"});
-  return Ref::borrow(core_.symbols.floats().compare(FloatTape::Comparison::not_equal, *step, *zero) ? Py_True : Py_False);
+  return Ref::borrow(core_.symbols.floats().compare(FloatTape::Comparison::not_equal, *scalar_of(made.get()).step, *zero) ? Py_True : Py_False);
 }
 
 }  // namespace tenon::python

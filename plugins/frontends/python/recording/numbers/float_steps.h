@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -27,6 +28,8 @@ class FloatSteps {
   Ref add(FloatTape::Step step, std::vector<std::string> roots);
   /// Empty where the graph computes one of them, or Python gives no float.
   Ref arithmetic(FloatTape::Op op, PyObject* a, PyObject* b);
+  /// What a function gives of one or two numbers, as a float or a bool, and does nothing else: called before the graph runs. Empty where the graph computes one.
+  Ref of_call(PyObject* callable, std::string_view name, std::span<const Ref> numbers);
   /// A function of the module math that Python itself computes before the graph runs; empty where it must be done with the values.
   Ref call(PyObject* callable, std::string_view name, PyObject* args);
   /// The graph's value of a float that is computed before it runs.

@@ -12,6 +12,7 @@
 #include "python/objects/graph_break.h"
 #include "python/opaque/opaque_call.h"
 #include "python/opaque/quiet_calls.h"
+#include "python/recording/opaque/size_fit.h"
 #include "python/results/twins.h"
 #include "python/stand_ins/symbolic_scalar.h"
 #include "python/symbols/symbolic_int.h"
@@ -69,6 +70,14 @@ void add_joint_sizes(std::span<const ir::Shape> shapes, std::vector<ir::Dim>& ca
   }
 }
 
+constexpr OpaqueSizes::OtherSize kChanges[] = {
+    [](std::int64_t size, std::size_t which) {  // what must be divisible stays so
+      constexpr std::array<std::int64_t, 8> kFactors = {2, 3, 5, 7, 11, 13, 17, 19};
+      return size == 0 ? static_cast<std::int64_t>(which) + 1 : size * kFactors[which % kFactors.size()];
+    },
+    [](std::int64_t size, std::size_t which) { return size - 1 - static_cast<std::int64_t>(which); },  // what must be smaller than something stays so
+};
+
 }  // namespace
 
 Ref OpaqueSizes::with_floats(PyObject* arguments, double factor) {
@@ -87,172 +96,200 @@ std::int64_t OpaqueSizes::elements_of_operands(std::span<const Index> operands) 
   return all;
 }
 
-std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands,
-                                                                            PyObject* args, PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results) {
-  constexpr OtherSize kChanges[] = {
-      [](std::int64_t size, std::size_t which) {  // what must be divisible stays so
-        constexpr std::array<std::int64_t, 8> kFactors = {2, 3, 5, 7, 11, 13, 17, 19};
-        return size == 0 ? static_cast<std::int64_t>(which) + 1 : size * kFactors[which % kFactors.size()];
-      },
-      [](std::int64_t size, std::size_t which) { return size - 1 - static_cast<std::int64_t>(which); },  // what must be smaller than something stays so
+/// Calls of the function with twins of other sizes, for other values of the symbols.
+class OpaqueSizes::Trials {
+ public:
+  struct Trial {
+    std::vector<std::int64_t> symbols;
+    std::vector<TensorSpec> found;
   };
-  for (OtherSize change : kChanges) {
-    bool taken = false;
-    auto shapes = shapes_by_trials(callable, function, operands, args, kwargs, use, results, change, taken);
-    if (shapes || taken) return shapes;  // sizes that are nearer would hide what these have shown
-  }
-  return std::nullopt;
-}
 
-std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes_by_trials(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args,
-                                                                       PyObject* kwargs, const OpaqueUse& use, std::span<const Ref> results, OtherSize change, bool& taken) {
-  const bool torch = function.flavour == ops::Flavour::torch;
-  if (use.answer || (!torch && elements_of_operands(operands) > kMostComputed)) return std::nullopt;
-  std::vector<ir::Dim> candidates;
-  std::vector<ir::Shape> operand_shapes;
-  for (Index index : operands) {
-    operand_shapes.push_back(graph_.type(stand_ins_[index].value).shape);
-    for (const ir::Dim& dim : operand_shapes.back()) {
-      if (dim.is_constant()) continue;
-      if (!symbols_.is_known(dim)) return std::nullopt;
-      candidates.push_back(dim);
-    }
+  Trials(OpaqueSizes& sizes, const Call& call, std::vector<TensorSpec> present) : sizes_(sizes), call_(call), present_(std::move(present)), now_(sizes.symbols_.present().begin(), sizes.symbols_.present().end()) {
+    // A call of no tensor says by a name that it is one on the meta device.
+    if (call.use.twin_kwargs) device_ = Ref::borrow(PyDict_GetItemString(call.use.twin_kwargs.get(), "device"));
   }
-  const auto first_number = static_cast<std::ptrdiff_t>(candidates.size());
-  collect_integers(args, candidates);
-  if (kwargs) collect_integers(kwargs, candidates);
-  const std::vector<ir::Dim> numbers(candidates.begin() + first_number, candidates.end());
-  std::vector<std::size_t> varying;
-  for (const ir::Dim& dim : candidates)
-    dim.for_each_symbol([&](SymbolId s) {
-      if (std::ranges::find(varying, s.value) == varying.end()) varying.push_back(s.value);
-    });
-  add_joint_sizes(operand_shapes, candidates);
-  const bool floats = !use.random && (holds_varying_float(args) || (kwargs && holds_varying_float(kwargs)));
-  if (varying.empty() && !floats) return std::nullopt;
-  std::vector<TensorSpec> present;
-  for (const Ref& result : results) {
-    if (!stand_ins_.of_twin(result.get()) && stand_ins_.storage_at(place_of_twin(result.get()))) return std::nullopt;  // a view
-    present.push_back(read_twin(result.get()));
+
+  const std::vector<TensorSpec>& present() const { return present_; }
+  const std::vector<std::int64_t>& now() const { return now_; }
+  const std::vector<Trial>& all() const { return all_; }
+  /// False where the call does not take these.
+  bool add(std::vector<std::int64_t> symbols, double float_factor = 1) {
+    auto found = specs_for(symbols, float_factor);
+    if (found) all_.push_back({std::move(symbols), std::move(*found)});
+    return found.has_value();
   }
-  // A call of no tensor says by a name that it is one on the meta device.
-  Ref device = use.twin_kwargs ? Ref::borrow(PyDict_GetItemString(use.twin_kwargs.get(), "device")) : Ref();
-  const auto specs_for = [&](std::span<const std::int64_t> symbols, double float_factor) -> std::optional<std::vector<TensorSpec>> {
-    std::vector<std::pair<PyObject*, Ref>> others;
-    for (Index index : operands) {
-      const auto sizes = evaluated(graph_.type(stand_ins_[index].value).shape, symbols);
+  /// The sizes of a dimension of a result.
+  SizeSamples samples(std::size_t result, std::size_t dim) {
+    SizeSamples samples{{{now_, present_[result].shape[dim]}}, [this, result, dim](const std::vector<std::int64_t>& symbols) -> std::optional<std::int64_t> {
+                          auto known = std::ranges::find(all_, symbols, &Trial::symbols);
+                          if (known == all_.end()) {
+                            if (!add(symbols)) return std::nullopt;
+                            known = all_.end() - 1;
+                          }
+                          return known->found[result].shape[dim];
+                        }};
+    for (const Trial& trial : all_) samples.all.push_back({trial.symbols, trial.found[result].shape[dim]});
+    return samples;
+  }
+
+ private:
+  /// The operands' twins that have other sizes, and these; nothing for what is no size.
+  using Resized = std::vector<std::pair<PyObject*, Ref>>;
+  std::optional<Resized> resized(std::span<const std::int64_t> symbols) const {
+    Resized others;
+    for (Index index : call_.operands) {
+      const StandIn& s = sizes_.stand_ins_[index];
+      const auto sizes = evaluated(sizes_.graph_.type(s.value).shape, symbols);
       if (!sizes || std::ranges::any_of(*sizes, [](std::int64_t size) { return size < 0; })) return std::nullopt;
-      if (*sizes == stand_ins_[index].shape) continue;
-      const StandIn& s = stand_ins_[index];
+      if (*sizes == s.shape) continue;
       Ref twin = resized_twin_with_gaps(s.kind, s.dtype, s.shape, s.strides, *sizes, s.writeable);
       if (!twin) return std::nullopt;
-      others.emplace_back(stand_ins_.twin(index), std::move(twin));
+      others.emplace_back(sizes_.stand_ins_.twin(index), std::move(twin));
     }
+    return others;
+  }
+
+  /// What the call gives for twins, and leaves in what it writes.
+  std::vector<Ref> given_by(std::span<const std::int64_t> symbols, double float_factor, const Resized& others) {
+    const bool torch = call_.function.flavour == ops::Flavour::torch;
     const auto other = [&](PyObject* item) {
       const auto known = std::ranges::find(others, item, [](const auto& each) { return each.first; });
       return known == others.end() ? Ref() : known->second;
     };
     const auto number = [&](PyObject* item) { return is_symbolic_int(item) ? checked(PyLong_FromLongLong(integer_of(item)->evaluate(symbols))) : Ref(); };
     const auto twins_of = [&](PyObject* given) {
-      const Ref numbers = with_replaced((use.random ? Ref::borrow(given) : with_floats(given, float_factor)).get(), number);
-      Ref twins = stand_ins_.with_twins(numbers.get());
+      const Ref numbers = with_replaced((call_.use.random ? Ref::borrow(given) : sizes_.with_floats(given, float_factor)).get(), number);
+      Ref twins = sizes_.stand_ins_.with_twins(numbers.get());
       return torch ? on_meta_device(twins.get()) : std::move(twins);
     };
+    const Ref twin_args = twins_of(call_.args);
+    Ref twin_kwargs = call_.kwargs ? twins_of(call_.kwargs) : device_ ? checked(PyDict_New()) : Ref();
+    if (device_) checked(PyDict_SetItemString(twin_kwargs.get(), "device", device_.get()));
+    std::optional<CpuMetaKernels> as_on_cpu;
+    if (torch) as_on_cpu.emplace();
+    Ref other_args = with_replaced(twin_args.get(), other);
+    Ref other_kwargs = twin_kwargs ? with_replaced(twin_kwargs.get(), other) : Ref();
+    Ref answer = with_undefined_results(call_.function.name, call_quietly(call_.callable, other_args.get(), other_kwargs.get(), call_.function.flavour));
+    std::vector<Ref> tensors;
+    collect_tensors(answer.get(), tensors);
+    for (Index index : call_.use.declared) {
+      Ref written = other(sizes_.stand_ins_.twin(index));
+      tensors.push_back(written ? std::move(written) : Ref::borrow(sizes_.stand_ins_.twin(index)));
+    }
+    return tensors;
+  }
+
+  std::optional<std::vector<TensorSpec>> specs_for(std::span<const std::int64_t> symbols, double float_factor) {
+    const std::optional<Resized> others = resized(symbols);
+    if (!others) return std::nullopt;
     try {
-      const Ref twin_args = twins_of(args);
-      Ref twin_kwargs = kwargs ? twins_of(kwargs) : device ? checked(PyDict_New()) : Ref();
-      if (device) checked(PyDict_SetItemString(twin_kwargs.get(), "device", device.get()));
-      std::optional<CpuMetaKernels> as_on_cpu;
-      if (torch) as_on_cpu.emplace();
-      Ref other_args = with_replaced(twin_args.get(), other);
-      Ref other_kwargs = twin_kwargs ? with_replaced(twin_kwargs.get(), other) : Ref();
-      Ref answer = with_undefined_results(function.name, call_quietly(callable, other_args.get(), other_kwargs.get(), function.flavour));
-      std::vector<Ref> tensors;
-      collect_tensors(answer.get(), tensors);
-      for (Index index : use.declared) {
-        Ref written = other(stand_ins_.twin(index));
-        tensors.push_back(written ? std::move(written) : Ref::borrow(stand_ins_.twin(index)));
-      }
       std::vector<TensorSpec> found;
-      for (const Ref& tensor : tensors) found.push_back(read_twin(tensor.get()));
-      return found.size() == present.size() ? std::optional(std::move(found)) : std::nullopt;
+      for (const Ref& tensor : given_by(symbols, float_factor, *others)) found.push_back(read_twin(tensor.get()));
+      const auto alike = [](const TensorSpec& one, const TensorSpec& other) { return one.shape.size() == other.shape.size(); };
+      return std::ranges::equal(found, present_, alike) ? std::optional(std::move(found)) : std::nullopt;
     } catch (const PythonError&) {
       PyErr_Clear();
     } catch (const GraphBreak&) {
     } catch (const Exception&) {  // a size that no int64 is
     }
     return std::nullopt;
-  };
-  std::vector<std::vector<std::int64_t>> symbols;
-  std::vector<std::vector<TensorSpec>> found;
-  for (std::size_t trial = 0; trial < kTrials; ++trial) {
-    symbols.emplace_back(symbols_.present().begin(), symbols_.present().end());
-    for (std::size_t at = 0; at < varying.size(); ++at) symbols[trial][varying[at]] = change(symbols[trial][varying[at]], at * kTrials + trial);
-    auto specs = specs_for(symbols[trial], kOtherFloats[trial]);
-    if (!specs) return std::nullopt;
-    found.push_back(std::move(*specs));
   }
-  taken = true;
-  const auto try_also = [&](std::vector<std::int64_t> values) {
-    auto specs = specs_for(values, 1);
-    if (!specs) return;  // which the call does not take
-    symbols.push_back(std::move(values));
-    found.push_back(std::move(*specs));
-  };
-  const std::vector<std::int64_t> now(symbols_.present().begin(), symbols_.present().end());
+
+  OpaqueSizes& sizes_;
+  const Call& call_;
+  std::vector<TensorSpec> present_;
+  std::vector<std::int64_t> now_;
+  Ref device_;
+  std::vector<Trial> all_;
+};
+
+/// What the results' sizes may be: sizes of operands and numbers among the arguments that vary, and what several operands come to in one.
+std::optional<OpaqueSizes::Candidates> OpaqueSizes::candidates(const Call& call) const {
+  Candidates found;
+  std::vector<ir::Shape> operand_shapes;
+  for (Index index : call.operands) {
+    operand_shapes.push_back(graph_.type(stand_ins_[index].value).shape);
+    for (const ir::Dim& dim : operand_shapes.back()) {
+      if (dim.is_constant()) continue;
+      if (!symbols_.is_known(dim)) return std::nullopt;
+      found.sizes.push_back(dim);
+    }
+  }
+  collect_integers(call.args, found.numbers);
+  if (call.kwargs) collect_integers(call.kwargs, found.numbers);
+  found.sizes.insert(found.sizes.end(), found.numbers.begin(), found.numbers.end());
+  for (const ir::Dim& dim : found.sizes)
+    dim.for_each_symbol([&](SymbolId s) {
+      if (std::ranges::find(found.varying, s.value) == found.varying.end()) found.varying.push_back(s.value);
+    });
+  add_joint_sizes(operand_shapes, found.sizes);
+  return found;
+}
+
+/// Tries what tells how the results go by the symbols. False where the call does not take such sizes.
+bool OpaqueSizes::try_sizes(Trials& trials, const Candidates& candidates, OtherSize change) const {
+  const std::vector<std::size_t>& varying = candidates.varying;
+  for (std::size_t trial = 0; trial < kTrials; ++trial) {
+    std::vector<std::int64_t> symbols = trials.now();
+    for (std::size_t at = 0; at < varying.size(); ++at) symbols[varying[at]] = change(symbols[varying[at]], at * kTrials + trial);
+    if (!trials.add(std::move(symbols), kOtherFloats[trial])) return false;
+  }
   // What was the greatest is no longer: where the call takes such sizes, it says whether a result goes by one of them or by all.
-  std::vector<std::int64_t> reversed = now;
-  for (std::size_t at = 0; at < varying.size(); ++at) reversed[varying[at]] = now[varying[varying.size() - 1 - at]];
-  try_also(std::move(reversed));
+  std::vector<std::int64_t> reversed = trials.now();
+  for (std::size_t at = 0; at < varying.size(); ++at) reversed[varying[at]] = trials.now()[varying[varying.size() - 1 - at]];
+  trials.add(std::move(reversed));
   // A number that is no size may matter by whether it is odd, or positive.
-  for (const ir::Dim& number : numbers)
+  for (const ir::Dim& number : candidates.numbers)
     for (const std::int64_t step : {-1, 1})
       if (const SymbolId symbol = number.is_constant() ? SymbolId() : number.as_symbol()) {
-        std::vector<std::int64_t> next = now;
+        std::vector<std::int64_t> next = trials.now();
         next[symbol.value] += step;
-        try_also(std::move(next));
+        trials.add(std::move(next));
       }
-  // What halves a size says by a neighbour, which is odd where that is even, how it rounds.
-  auto takes_neighbours = [&, taken = std::optional<bool>()]() mutable {
-    if (taken) return *taken;
-    std::vector<std::int64_t> next = now;
-    for (const std::size_t symbol : varying) ++next[symbol];
-    const std::size_t before = found.size();
-    try_also(std::move(next));
-    return *(taken = found.size() > before);
-  };
-  std::vector<ir::Shape> shapes;
-  for (std::size_t i = 0; i < present.size(); ++i) {
-    const std::vector<std::int64_t> order = memory_order(present[i].shape, present[i].strides);
-    if (!same_layout(present[i].shape, present[i].strides, dense_strides(present[i].shape, order))) return std::nullopt;
-    for (const auto& trial : found) {
-      const TensorSpec& spec = trial[i];
-      if (spec.dtype != present[i].dtype || spec.shape.size() != present[i].shape.size() || !same_layout(spec.shape, spec.strides, dense_strides(spec.shape, order))) return std::nullopt;
-    }
-    ir::Shape shape;
-    for (std::size_t d = 0; d < present[i].shape.size(); ++d) {
-      const auto more_than = [&](const ir::Dim& dim) -> std::optional<std::int64_t> {
-        const std::int64_t more = present[i].shape[d] - symbols_.value(dim);
-        for (std::size_t trial = 0; trial < found.size(); ++trial)
-          if (found[trial][i].shape.size() != present[i].shape.size() || found[trial][i].shape[d] - dim.evaluate(symbols[trial]) != more) return std::nullopt;
-        return more;
-      };
-      std::optional<ir::Dim> size;
-      if (more_than(ir::Dim(0))) size = ir::Dim(present[i].shape[d]);
-      for (std::size_t at = 0; !size && at < candidates.size(); ++at)
-        if (more_than(candidates[at]) == 0) size = candidates[at];
-      for (std::size_t at = 0; !size && at < candidates.size(); ++at)
-        if (const auto more = more_than(candidates[at])) size = candidates[at] + ir::Dim(*more);
-      if (!size && takes_neighbours())
-        for (std::size_t at = 0; !size && at < candidates.size(); ++at)
-          for (const ir::Dim& part : {floor_div(candidates[at], ir::Dim(2)), candidates[at] * ir::Dim(2)})
-            if (const auto more = size ? std::nullopt : more_than(part)) size = part + ir::Dim(*more);
-      if (!size) return std::nullopt;
-      shape.push_back(std::move(*size));
-    }
-    shapes.push_back(std::move(shape));
+  return true;
+}
+
+std::optional<ir::Shape> OpaqueSizes::shape_of(Trials& trials, const Candidates& candidates, std::size_t result) const {
+  const TensorSpec& present = trials.present()[result];
+  const std::vector<std::int64_t> order = memory_order(present.shape, present.strides);
+  const auto lies_so = [&](const TensorSpec& spec) { return spec.dtype == present.dtype && same_layout(spec.shape, spec.strides, dense_strides(spec.shape, order)); };
+  if (!lies_so(present) || !std::ranges::all_of(trials.all(), [&](const Trials::Trial& trial) { return lies_so(trial.found[result]); })) return std::nullopt;
+  ir::Shape shape;
+  for (std::size_t d = 0; d < present.shape.size(); ++d) {
+    SizeSamples samples = trials.samples(result, d);
+    std::optional<ir::Dim> size = as_sum(candidates.sizes, samples);
+    if (!size) size = as_quotient(candidates.sizes, samples);
+    if (!size) return std::nullopt;
+    shape.push_back(std::move(*size));
   }
-  return shapes;
+  return shape;
+}
+
+std::optional<std::vector<ir::Shape>> OpaqueSizes::shapes(PyObject* callable, const ForeignFunction& function, std::span<const Index> operands, PyObject* args, PyObject* kwargs,
+                                                          const OpaqueUse& use, std::span<const Ref> results) {
+  const bool torch = function.flavour == ops::Flavour::torch;
+  if (use.answer || (!torch && elements_of_operands(operands) > kMostComputed)) return std::nullopt;
+  const Call call{callable, function, operands, args, kwargs, use};
+  const std::optional<Candidates> candidates = this->candidates(call);
+  const bool floats = !use.random && (holds_varying_float(args) || (kwargs && holds_varying_float(kwargs)));
+  if (!candidates || (candidates->varying.empty() && !floats)) return std::nullopt;
+  std::vector<TensorSpec> present;
+  for (const Ref& result : results) {
+    if (!stand_ins_.of_twin(result.get()) && stand_ins_.storage_at(place_of_twin(result.get()))) return std::nullopt;  // a view
+    present.push_back(read_twin(result.get()));
+  }
+  for (OtherSize change : kChanges) {
+    Trials trials(*this, call, present);
+    if (!try_sizes(trials, *candidates, change)) continue;
+    std::vector<ir::Shape> shapes;
+    for (std::size_t i = 0; i < present.size(); ++i) {
+      auto shape = shape_of(trials, *candidates, i);
+      if (!shape) return std::nullopt;  // sizes that are nearer would hide what these have shown
+      shapes.push_back(std::move(*shape));
+    }
+    return shapes;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tenon::python
