@@ -2,6 +2,7 @@
 import gc
 import os
 import sys
+import weakref
 
 import numpy as np
 import pytest
@@ -115,3 +116,25 @@ def test_frozen_copies_of_what_was_written_go():
     assert tenon.stats()["recompiles"] >= 10
     assert kilobytes < 3 * 4096  # a copy of the weights is 4 MiB
     torch.testing.assert_close(write_and_call(), module(x))
+
+
+def test_classes_of_compiled_modules_go():
+    """With what their methods close over."""
+    torch = pytest.importorskip("torch")
+
+    def made():
+        weight = torch.nn.Parameter(torch.randn(4, 4))
+
+        class Scaled(torch.nn.Module):
+            def forward(self, x):
+                return weight * x
+
+        compiled = tenon.compile(Scaled())
+        compiled(torch.randn(4, 4))
+        assert type(compiled) is type(tenon.compile(Scaled()))
+        return weakref.ref(Scaled), weakref.ref(weight)
+
+    left = made()
+    tenon.reset()
+    gc.collect()
+    assert [each() for each in left] == [None, None]

@@ -60,7 +60,7 @@ constexpr Row kTable[] = {
     {Trait::writes_elements, Of::numpy, "__setitem__ at copyto fill fill_diagonal partition place put put_along_axis putmask sort"},
     {Trait::undeclared, Of::torch,
      "batch_norm native_batch_norm _batch_norm_impl_index cudnn_batch_norm miopen_batch_norm instance_norm as_strided as_strided_copy "
-     "as_strided_scatter set_data requires_grad_ retain_grad backward _backward record_stream pin_memory _pin_memory _assert_async to_sparse to_mkldnn "
+     "as_strided_scatter resize set_data requires_grad_ retain_grad backward _backward record_stream pin_memory _pin_memory _assert_async to_sparse to_mkldnn "
      "share_memory_ data_ptr from_file _fused_moving_avg_obs_fq_helper fused_moving_avg_obs_fake_quant _make_dual _unpack_dual _fw_primal "
      "unsafe_chunk unsafe_split unsafe_split_with_sizes _nested_tensor_from_mask fbgemm_pack_gemm_matrix_fp16 fbgemm_pack_quantized_matrix _lazy_clone"},
 
@@ -207,6 +207,12 @@ FunctionTraits traits_of(std::string_view name, ops::Flavour flavour) {
     if (const auto found = rows->find(key); found != rows->end())
       for (const Row* row : found->second)
         if (speaks_of(row->of, name, flavour)) traits.add(row->trait);
+  if (!name.starts_with("aten.")) return traits;
+  // An overload ends with its own name. What is not safe to call again of the function is not of its overloads.
+  const std::string_view overload = name.substr(sizeof "aten." - 1);
+  if (const auto found = rows->find(overload.substr(0, overload.find('.'))); found != rows->end())
+    for (const Row* row : found->second)
+      if (row->of != Of::numpy && (row->trait == Trait::undeclared || row->trait == Trait::other_strides)) traits.add(row->trait);
   return traits;
 }
 

@@ -215,8 +215,19 @@ ops::ForeignResult OpCalls::build(const ForeignFunction& function, PyObject* arg
   if (function.kind == CallClass::same_elements) return {{present_.of(stand_ins_.among(args, kwargs).front())}, ops::Container::single};
   operands_ = stand_ins_.among(args, kwargs);
   const bool beside_scalar = function.flavour == ops::Flavour::numpy && has_scalar_of_numpy(args);
+  std::optional<DType> half;  // the dtype of what is computed in float32
+  const auto half_beside = [&](const ScalarValue& number) {
+    const DType common = computed_.common_type(number, function.flavour, operands_);
+    return common == DType::f16 || common == DType::bf16 ? std::optional(common) : std::nullopt;
+  };
   const auto value = [&](PyObject* o) {
     if (beside_scalar && is_symbolic_scalar(o)) need_scalar(symbols_, scalar_of(o), "an operation with a scalar of NumPy");
+    if (is_symbolic_scalar(o) && !operands_.empty())
+      if (const auto narrow = half_beside(scalar_of(o))) {
+        const BesideHalves rule = beside_halves(function, args, o);
+        if (rule == BesideHalves::in_float32) half = narrow;
+        if (rule != BesideHalves::unknown) return std::optional(builder_.cast(builder_.cast(computed_.value_of(scalar_of(o)), DType::f32), rule == BesideHalves::rounded ? *narrow : DType::f32));
+      }
     return value_of(o, function.flavour, takes_weak(function, args, kwargs, o));
   };
   ops::ForeignCall call = foreign_call(function, core_.device_of(operands_), args, kwargs, value);
@@ -225,12 +236,15 @@ ops::ForeignResult OpCalls::build(const ForeignFunction& function, PyObject* arg
   const std::size_t first_node = graph_.nodes().size();
   const auto loop = function.ufunc ? chosen_loop(function.ufunc, stand_ins_, args, kwargs) : std::nullopt;
   if (loop) compute_in(*loop, call);
+  if (half) widen(call, *half);
   const bool warns_itself = function.has(Trait::warns_itself);
   if (warns_itself) core_.error_handlings.always_hear(graph_, true);
   try {
     auto result = ops::call_foreign_shaped(builder_, call);
     if (warns_itself) core_.error_handlings.always_hear(graph_, false);
     if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
+    if (half)
+      for (ir::ValueId& made : result->values) made = builder_.cast(made, *half);
     require_runnable(function, first_node);
     if (result->of_complex && !core_.device_of(operands_).is_host()) throw GraphBreak(fmt::format("{} computes with complex numbers on a card", function.name));
     for (ir::ValueId made : result->values) core_.places.require_served(graph_.type(made).device);
@@ -253,6 +267,15 @@ void OpCalls::require_runnable(const ForeignFunction& function, std::size_t firs
       if (graph_.type(made).rank() > TENON_MAX_RANK) throw GraphBreak(kTooManyDimensions);
     if (moves_many_complex(graph_, node)) throw GraphBreak(fmt::format("{} moves more complex numbers than the graph is fast with", function.name));
   }
+}
+
+/// Makes the tensors of half precision among the arguments of a call ones of float32.
+void OpCalls::widen(ops::ForeignCall& call, DType half) {
+  const auto wide = [&](ops::ForeignArgument& argument) {
+    if (const auto* value = argument.as<ir::ValueId>(); value && graph_.type(*value).dtype == half) argument = {builder_.cast(*value, DType::f32)};
+  };
+  for (ops::ForeignArgument& argument : call.positional) wide(argument);
+  for (auto& [name, argument] : call.keyword) wide(argument);
 }
 
 /// Makes of a call of a ufunc whose keywords choose its loop one without these keywords.

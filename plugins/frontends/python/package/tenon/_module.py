@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import copy
-import functools
+import weakref
 from typing import Any
 
 import torch
@@ -27,8 +27,20 @@ def compiled_in_place(module: torch.nn.Module, settings: dict[str, Any]) -> torc
     return module
 
 
-@functools.cache
+_classes: weakref.WeakKeyDictionary[Any, weakref.ref[Any]] = weakref.WeakKeyDictionary()
+
+
 def _class_for(module_class: Any) -> Any:
+    """The class of compiled modules of a class: one for all of them, as long as there is one."""
+    known = _classes.get(module_class)
+    compiled_class = known() if known else None
+    if compiled_class is None:
+        compiled_class = _make_class(module_class)
+        _classes[module_class] = weakref.ref(compiled_class)
+    return compiled_class
+
+
+def _make_class(module_class: Any) -> Any:
     """A subclass whose instances share the ``__dict__`` of the module that they wrap; what is Tenon's lies in slots."""
 
     def call(self, *args: Any, **kwargs: Any) -> Any:

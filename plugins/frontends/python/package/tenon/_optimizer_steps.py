@@ -28,7 +28,7 @@ def radam_of_one(params: Tensors, grads: Tensors, exp_avgs: Tensors, exp_avg_sqs
         rectified, rect = _rectification(steps, beta2)
         step = steps.item()
         plain = average / (1 - beta1**step) * lr
-        adaptive = ((1 - beta2**step) ** 0.5) / square.sqrt().add_(eps)
+        adaptive = square.sqrt().add_(eps).reciprocal() * ((1 - beta2**step) ** 0.5)
         param.add_(torch.where(rectified, plain * adaptive * rect.item(), plain), alpha=-1.0)
     return None
 

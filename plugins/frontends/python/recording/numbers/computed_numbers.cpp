@@ -81,15 +81,19 @@ ir::ValueId ComputedNumbers::float_operand(PyObject* object, ScalarValue& result
   return builder_.one("full", {literal}, {{"size", ir::Shape{}}, {"dtype", DType::f64}});
 }
 
-ir::ValueId ComputedNumbers::weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors) {
+DType ComputedNumbers::common_type(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors) const {
   std::vector<ops::PromotionOperand> operands;
   for (Index index : tensors) operands.push_back({stand_ins_[index].dtype, false, stand_ins_[index].shape.empty()});
-  if (operands.empty() && symbols_.may_library()) throw GraphBreak("an operation of numbers alone, which the library makes itself");
-  if (operands.empty()) need_scalar(symbols_, scalar, "an operation without tensors");
   operands.push_back({scalar.integral ? DType::i64 : DType::f64, true, true});
   const TorchLibrary* torch = known_torch_library();
   const DType default_float = torch ? torch->dtype_of_scalar_type(static_cast<std::uint8_t>(state_.default_dtype)).value_or(DType::f32) : DType::f32;
-  const DType common = ops::promote(flavour, operands, default_float);
+  return ops::promote(flavour, operands, default_float);
+}
+
+ir::ValueId ComputedNumbers::weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors) {
+  if (tensors.empty() && symbols_.may_library()) throw GraphBreak("an operation of numbers alone, which the library makes itself");
+  if (tensors.empty()) need_scalar(symbols_, scalar, "an operation without tensors");
+  const DType common = common_type(scalar, flavour, tensors);
   // In narrower types eager execution keeps the number's own precision, or refuses numbers that do not fit.
   const bool wide = common == DType::f32 || common == DType::f64 || common == DType::i64;
   if (!wide) need_scalar(symbols_, scalar, fmt::format("an operation in {}", name_of(common)).c_str());

@@ -36,6 +36,8 @@ class ComputedNumbers {
   std::optional<NumberBounds::Bounds> bounds_of(PyObject* number) const;
   /// An int of no more than this size either way, as a value of int64: of one that the graph computes, that is assumed. Nothing where it may not be.
   std::optional<ir::ValueId> bounded_int(PyObject* number, std::int64_t most, ScalarValue& result);
+  /// The dtype that tensors decide on beside such a number.
+  DType common_type(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors) const;
   /// The scalar as an operand beside tensors: weak in promotion, so it takes the dtype that they decide.
   ir::ValueId weak_operand(const ScalarValue& scalar, ops::Flavour flavour, std::span<const Index> tensors);
 
