@@ -147,6 +147,13 @@ constexpr Row kTable[] = {
     {Trait::strong_operands, Of::arrays, "dot"},
     {Trait::weak_operands, Of::numpy, "where"},
     {Trait::weak_behind_first, Of::numpy, "clip"},
+    // Numbers beside tensors of half precision, as torch 2.13's kernels of the CPU take them: each was compared bit by bit.
+    {Trait::rounds_numbers, Of::torch,
+     "add add_ __add__ __radd__ __iadd__ sub sub_ subtract subtract_ rsub __sub__ __rsub__ __isub__ lt le gt ge eq ne less less_equal greater greater_equal "
+     "not_equal __lt__ __le__ __gt__ __ge__ __eq__ __ne__ where clamp clamp_ clip clip_"},
+    {Trait::numbers_in_float32, Of::torch,
+     "mul mul_ multiply multiply_ __mul__ __rmul__ __imul__ div div_ divide divide_ true_divide true_divide_ __truediv__ __itruediv__ addcmul addcmul_ addcdiv "
+     "addcdiv_ lerp lerp_"},
 
     // ---- what depends on the state of the program
     {Trait::random_by_dropout, Of::torch, "scaled_dot_product_attention"},

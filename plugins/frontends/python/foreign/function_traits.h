@@ -80,6 +80,8 @@ enum class Trait : std::uint8_t {
   strong_operands,   // a method of arrays; numbers among its arguments have a say about dtypes, where those of others have none
   weak_operands,     // a function; numbers among its arguments have no say about dtypes
   weak_behind_first, // likewise, but for the first
+  rounds_numbers,    // to the dtype of tensors of half precision, beside which they stand
+  numbers_in_float32,  // computes with float32 where tensors are of half precision, and with a number as one (ATen's opmath_type)
 
   // what depends on the program's state
   random_in_training,  // takes random numbers where its dropout is not 0 and it trains

@@ -1,9 +1,6 @@
 #include "python/foreign/weak_numbers.h"
 
-#include <algorithm>
 #include <optional>
-#include <span>
-#include <string_view>
 
 #include "python/heap/type_traits.h"
 
@@ -30,15 +27,10 @@ bool takes_weak(const ForeignFunction& function, PyObject* args, PyObject* kwarg
   return place && (by_keyword || function.ufunc || (function.method && !function.has(Trait::strong_operands)) || function.has(Trait::weak_operands) || (function.has(Trait::weak_behind_first) && *place > 0));
 }
 
-BesideHalves beside_halves(const ForeignFunction& function, PyObject* args, PyObject* number) {
-  static constexpr std::string_view kRounding[] = {"add", "sub", "lt", "le", "gt", "ge", "eq", "ne", "where", "clamp"}, kInFloat32[] = {"mul", "div", "addcmul", "addcdiv", "lerp"};
-  if (function.flavour != ops::Flavour::torch || !function.op) return BesideHalves::unknown;
-  const auto is_among = [&](std::span<const std::string_view> names) { return std::ranges::find(names, std::string_view(function.op->name)) != names.end(); };
-  const std::optional<Py_ssize_t> place = place_among(args, nullptr, number);
-  const bool is_alpha = !place || *place > 1;  // of a sum
-  if (is_among(kRounding)) return is_alpha && (function.op->name == "add" || function.op->name == "sub") ? BesideHalves::unknown : BesideHalves::rounded;
-  const bool divides_by_tensor = function.op->name == "div" && (place == 0 || function.last_word().starts_with("__r"));  // by way of a rounded reciprocal
-  return is_among(kInFloat32) && !divides_by_tensor && (place != 0 || function.op->name == "mul") ? BesideHalves::in_float32 : BesideHalves::unknown;
+std::optional<DType> dtype_beside_halves(const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* number, DType half) {
+  const bool scales = kwargs && PyDict_GetItemString(kwargs, "alpha") == number;
+  if (function.has(Trait::rounds_numbers) && !scales) return half;
+  return function.has(Trait::numbers_in_float32) && place_among(args, kwargs, number).value_or(0) > 0 ? std::optional(DType::f32) : std::nullopt;
 }
 
 bool has_scalar_of_numpy(PyObject* args) {

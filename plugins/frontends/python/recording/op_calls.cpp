@@ -223,11 +223,11 @@ ops::ForeignResult OpCalls::build(const ForeignFunction& function, PyObject* arg
   const auto value = [&](PyObject* o) {
     if (beside_scalar && is_symbolic_scalar(o)) need_scalar(symbols_, scalar_of(o), "an operation with a scalar of NumPy");
     if (is_symbolic_scalar(o) && !operands_.empty())
-      if (const auto narrow = half_beside(scalar_of(o))) {
-        const BesideHalves rule = beside_halves(function, args, o);
-        if (rule == BesideHalves::in_float32) half = narrow;
-        if (rule != BesideHalves::unknown) return std::optional(builder_.cast(builder_.cast(computed_.value_of(scalar_of(o)), DType::f32), rule == BesideHalves::rounded ? *narrow : DType::f32));
-      }
+      if (const auto narrow = half_beside(scalar_of(o)))
+        if (const auto dtype = dtype_beside_halves(function, args, kwargs, o, *narrow)) {
+          if (*dtype != *narrow) half = narrow;
+          return std::optional(builder_.cast(builder_.cast(computed_.value_of(scalar_of(o)), DType::f32), *dtype));
+        }
     return value_of(o, function.flavour, takes_weak(function, args, kwargs, o));
   };
   ops::ForeignCall call = foreign_call(function, core_.device_of(operands_), args, kwargs, value);
