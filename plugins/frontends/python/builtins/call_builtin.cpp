@@ -195,6 +195,10 @@ void require_no_callback_of_new_object(Evaluator& evaluator, PyObject* callable,
 
 std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, Arguments& arguments) {
   Heap& heap = evaluator.heap();
+  // These hand the items on: what is in an item is for whoever reads it.
+  const bool hands_on = PyType_Check(callable) && is_among(name_of(callable), " zip enumerate reversed list tuple ");
+  for (Ref& value : arguments.values)
+    if (hands_on) value = items_to_hand_on(heap, value.get());
   require_no_callback_of_new_object(evaluator, callable, arguments);
   guard_copied_attributes(evaluator, callable, arguments);
   if (builtin.kind == BuiltinClass::callback)
@@ -209,8 +213,6 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
   const bool asks_for_truth = builtin.kind == BuiltinClass::callback && !arguments.values.empty() && arguments[0] == Py_None;  // filter(None, items)
   if (asks_for_truth)
     for (const Ref& value : arguments.values) evaluator.hidden_calls().require_readable(value.get());
-  // These hand the items on: what is in an item is for whoever reads it.
-  const bool hands_on = PyType_Check(callable) && is_among(name_of(callable), " zip enumerate reversed list tuple ");
   const bool compresses = PyType_Check(callable) && is_among(name_of(callable), " compress ");  // asks the selectors, hands on the rest
   const Iterated iterated = iterated_arguments(callable, arguments.positional());
   // So does C code that only calls a function on them.
@@ -220,6 +222,7 @@ std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Bu
     if (callable == as_object(&PyDict_Type) && at >= arguments.positional()) continue;  // dict(name=value) keeps the value as it is
     const bool selects = compresses && at == 1;
     if (hands_on) heap.expose_items(value.get());
+    else if (callable == as_object(&_PyWeakref_RefType)) heap.expose_to_walk(value.get());  // looks at no item
     else heap.expose(value.get());
     // Elements must be what the program sees before C code compares or adds them.
     if (function) value = at == *function ? callback_for(evaluator, value.get()) : value;
@@ -301,6 +304,10 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
     else if (is_among(PyUnicode_AsUTF8(name.get()), " insert pop rotate __getitem__ __delitem__ __mul__ __rmul__ __imul__ ") && !arguments.values.empty())
       arguments.values[0] = evaluator.items().plain_index(arguments[0]);
     if (is_mutating_method(self, name.get())) {
+      const bool of_key = PyDict_Check(self) && is_among(PyUnicode_AsUTF8(name.get()), " pop setdefault __setitem__ __delitem__ ");
+      if (of_key && (evaluator.heap().has_loose_keys(self) || (arguments.positional() > 0 && evaluator.heap().is_number(arguments[0]))))
+        return change_older(evaluator, self, PyUnicode_AsUTF8(name.get()), std::move(arguments));
+      if (!is_among(PyUnicode_AsUTF8(name.get()), " move_to_end ") || evaluator.heap().is_born(self)) evaluator.heap().settle_keys(self);
       if (evaluator.heap().is_older(self, "a change")) return change_older(evaluator, self, PyUnicode_AsUTF8(name.get()), std::move(arguments));
       evaluator.heap().require_writable(self, fmt::format("{}(): a change", PyUnicode_AsUTF8(name.get())).c_str());
       if (is_among(PyUnicode_AsUTF8(name.get()), kCompareItems) && !PyAnySet_Check(self))
@@ -312,7 +319,9 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
         if (PyFunction_Check(value.get()) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0) value = callback_for(evaluator, value.get());
       return evaluator.heap().adopt(evaluator.calls().call_real(callable, arguments));
     }
-    evaluator.heap().expose(self);
+    const bool by_position = PyDict_Check(self) && is_among(PyUnicode_AsUTF8(name.get()), " values ") && evaluator.heap().expose_values(self);
+    if (!by_position && is_among(PyUnicode_AsUTF8(name.get()), " items keys values __iter__ __reversed__ __len__ ")) evaluator.heap().expose_to_walk(self);
+    else if (!by_position) evaluator.heap().expose(self);
     static const Builtin structural = {BuiltinClass::structural};
     const bool views = PyDict_Check(self);
     if (!views) evaluator.hidden_calls().require_plain(self);
@@ -331,6 +340,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
   if (Ref mapping = evaluator.heap().behind_proxy(self); mapping && is_among(PyUnicode_AsUTF8(name.get()), " get items keys values copy __getitem__ __contains__ __len__ __iter__ "))
     return evaluator.call_now(evaluator.attributes().load(mapping.get(), name.get()).get(), std::move(arguments));
   if (Py_TYPE(self) == &PyDictProxy_Type && evaluator.heap().is_born(self)) return read_proxy(evaluator, callable, arguments);
+  if (view) evaluator.heap().expose(self);
   if ((view || traits.iterator || PySlice_Check(self)) && evaluator.heap().is_born(self)) return run_listed(evaluator, callable, reading, arguments);
   if (name.is(names().__init__) && traits.python_class && find_builtin(callable) == nullptr) {
     evaluator.heap().require_writable(self, "__init__");

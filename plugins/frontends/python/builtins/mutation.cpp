@@ -244,10 +244,16 @@ class DictMutation {
 
   Ref move_to_end(const Arguments& arguments) {
     heap_.dict_contains(dict_, arguments[0]);
+    const Ref varying = heap_.loose_key(dict_, arguments[0]);
+    if (!varying) heap_.settle_keys(dict_);
     heap_.before_change(dict_, false);
     std::vector<Ref> operands = {Ref::borrow(dict_)};
     operands.insert(operands.end(), arguments.values.begin(), arguments.values.end());
-    return call("move_to_end", std::move(operands));
+    if (varying) operands[1] = varying;
+    const bool before = varying && evaluator_.recorder().hash_unguarded(true);
+    Ref result = call("move_to_end", std::move(operands));  // which raises where it is not there
+    if (varying) evaluator_.recorder().hash_unguarded(before);
+    return result;
   }
 
   /// What dict.update accepts: a mapping or pairs, then names.

@@ -194,6 +194,18 @@ bool Calls::is_held(PyObject* object) const {
   return std::ranges::any_of(core_.frames(), [&](const auto& frame) { return std::ranges::any_of(frame->locals, holds) || std::ranges::any_of(frame->stack, holds); });
 }
 
+/// Whether an object that the program has not changed holds it, which an argument, the state of a module or the closure of a running function leads to.
+bool Calls::is_held_by_older(PyObject* object) const {
+  const SourceId root = heap_.unwritten_root_of(object);
+  if (!root) return false;
+  const Source& source = heap_.sources()[root];
+  if (source.kind == SourceKind::argument) return true;
+  if (source.kind != SourceKind::constant || source.key.is(object)) return false;
+  PyObject* holder = source.key.get();
+  const auto runs = [&](const auto& frame) { return PyFunction_Check(holder) && frame->closure.is(PyFunction_GET_CLOSURE(holder)); };
+  return PyModule_Check(holder) || PyDict_Check(holder) || std::ranges::any_of(core_.frames(), runs);
+}
+
 std::optional<Ref> Calls::call(PyObject* callable, Arguments arguments, Completion completion) {
   if (PyFunction_Check(callable)) return core_.functions().call(callable, std::move(arguments), completion);
   if (PyMethod_Check(callable)) {
@@ -256,7 +268,7 @@ std::optional<Ref> Calls::call(PyObject* callable, Arguments arguments, Completi
     if (heap_.is_born(target) && heap_.journal().references_to(target) > 0) throw GraphBreak("a weak reference is followed to what was put into an older object", kWeakHint);
     Ref found = heap_.part(SourceKind::called, callable, target);
     // What has been taken out of older objects is still there, for the rollback.
-    if (!heap_.is_born(target) && !heap_.journal().empty() && !is_held(found.get())) throw GraphBreak("a weak reference is followed after older objects were changed", kWeakHint);
+    if (!heap_.is_born(target) && !heap_.journal().empty() && !is_held(found.get()) && !is_held_by_older(found.get())) throw GraphBreak("a weak reference is followed after older objects were changed", kWeakHint);
     return found;
   }
   if (heap_.is_born(callable) && is_pure_callable(type)) {

@@ -44,6 +44,7 @@ class Calls {
   void require_no_method_of_name(PyObject* callable, PyObject* value);
   Ref record_by_library(PyObject* callable, const Arguments& arguments, bool tried);
   bool is_held(PyObject* object) const;
+  bool is_held_by_older(PyObject* object) const;
   /// A method, and the types and names of what it is given: whether the library's parser takes a call depends on these alone.
   using Signature = std::vector<PyObject*>;
   Signature signature_of(PyObject* bound, PyObject* method, const Arguments& arguments);

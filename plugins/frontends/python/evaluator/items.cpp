@@ -228,11 +228,11 @@ void Items::store(PyObject* container, PyObject* key, PyObject* value) {
   }
   if (traits.container == Container::none) throw GraphBreak(fmt::format("assignment to an item of a {}", Py_TYPE(container)->tp_name));
   if (traits.container == Container::dict) {
-    const Ref known = heap_.plain_key(key);
+    const Ref known = heap_.is_number(key) ? Ref::borrow(key) : heap_.plain_key(key);
     key = known.get();
     core_.equality().prepare_key(key, container);
     if (value == nullptr && !heap_.dict_contains(container, key)) {
-      PyErr_SetObject(PyExc_KeyError, key);
+      PyErr_SetObject(PyExc_KeyError, heap_.plain_key(key).get());
       throw PythonError();
     }
     heap_.store_key(container, key, value);

@@ -3,13 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "python/evaluator/builtins.h"
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/generators.h"
+#include "python/compat/object_layout.h"
+#include "python/objects/dict_access.h"
 #include "python/objects/names.h"
 
 namespace tenon::python {
+namespace {
+
+/// An OrderedDict looks its own keys up while it is walked over, which decides nothing.
+Ref step(Recorder& recorder, PyObject* iterator) {
+  const bool looks_up = std::string_view(Py_TYPE(iterator)->tp_name) == "odict_iterator";
+  const bool before = looks_up && recorder.hash_unguarded(true);
+  Ref value = Ref::steal(Py_TYPE(iterator)->tp_iternext(iterator));
+  if (looks_up) recorder.hash_unguarded(before);
+  return value;
+}
+
+}  // namespace
 
 Ref Iteration::iterator_of(PyObject* iterable, bool of_loop) {
   if (Ref mapping = heap_.behind_proxy(iterable)) return iterator_of(mapping.get(), of_loop);
@@ -39,7 +54,7 @@ Ref Iteration::iterator_of(PyObject* iterable, bool of_loop) {
                     static_cast<std::size_t>(PySequence_Fast_GET_SIZE(iterable)) > UnrolledLoops::kMostRounds;
   if (many) throw GraphBreak(fmt::format("C code goes over more than {} items of an older {}", UnrolledLoops::kMostRounds, Py_TYPE(iterable)->tp_name));
   if (of_loop && heap_.loose_item(iterable) == nullptr) heap_.expose_items(iterable);
-  else if (heap_.loose_item(iterable) == nullptr) heap_.expose(iterable);
+  else if (heap_.loose_item(iterable) == nullptr) heap_.expose_to_walk(iterable);
   return heap_.born(checked(PyObject_GetIter(iterable)));
 }
 
@@ -94,7 +109,7 @@ Ref Iteration::next_of(PyObject* iterator, Ref* result) {
     throw PythonError();
   }
   core_.mark_position();
-  Ref value = Ref::steal(Py_TYPE(iterator)->tp_iternext(iterator));
+  Ref value = step(recorder_, iterator);
   if (value) return heap_.adopt(std::move(value));
   if (PyErr_Occurred()) {
     if (!PyErr_ExceptionMatches(PyExc_StopIteration)) throw_python_error();
@@ -140,6 +155,17 @@ void Iteration::op_for_iter(Frame& f, const Instruction& i) {
   }
   f.stack.pop_back();
   f.next = i.target;
+}
+
+Ref items_to_hand_on(Heap& heap, PyObject* iterable) {
+  const bool of_items = PyDictItems_Check(iterable);
+  PyObject* dict = of_items || PyDictValues_Check(iterable) ? compat::dict_of_view(iterable) : nullptr;
+  if (dict == nullptr || !heap.has_loose_keys(dict) || !keeps_own_order(dict)) return Ref::borrow(iterable);
+  Ref items = items_past_override(dict);
+  if (of_items) return heap.born(items);
+  Ref values = checked(PyList_New(0));
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(items.get()); ++at) checked(PyList_Append(values.get(), PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), at), 1)));
+  return heap.born(values);
 }
 
 }  // namespace tenon::python

@@ -42,4 +42,8 @@ class Iteration {
   const CaptureOptions& options_;
 };
 
+/// For C code that takes all items at once: what a view of an OrderedDict with keys that vary gives, which would look them up by what they hash to; anything else
+/// as it is.
+Ref items_to_hand_on(Heap& heap, PyObject* iterable);
+
 }  // namespace tenon::python

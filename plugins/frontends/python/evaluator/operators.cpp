@@ -186,6 +186,8 @@ Ref Operators::binary(int operation, PyObject* left, PyObject* right) {
     PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for %s%s: '%.100s' and '%.100s'", kSigns[operation % kPlainOperators], also, Py_TYPE(left)->tp_name, Py_TYPE(right)->tp_name);
     throw PythonError();
   }
+  if (operation == kPlainOperators + NB_ADD && PyList_Check(left))
+    if (Ref items = items_to_hand_on(heap_, right); !items.is(right)) return binary(operation, left, items.get());
   const Container container = heap_.traits(left).container;
   const bool changes = operation >= kPlainOperators && container != Container::none && container != Container::tuple && container != Container::frozen_set;
   const bool takes_it = PyType_HasFeature(Py_TYPE(left), Py_TPFLAGS_LIST_SUBCLASS) || heap_.traits(right).container != Container::none || !stand_in;

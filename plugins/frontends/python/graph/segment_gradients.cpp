@@ -14,6 +14,7 @@
 #include "core/rewrite/differentiated.h"
 #include "core/rewrite/gradient_sections.h"
 #include "python/graph/captured_graph.h"
+#include "python/graph/spread_gradients.h"
 #include "python/library/torch_device.h"
 #include "python/library/torch_library.h"
 #include "python/objects/graph_break.h"
@@ -159,18 +160,22 @@ GradientGraph captured_gradients(const CapturedGraph& captured, const SegmentGra
     if (const auto strides = strides_of(tensor, part.graph.type(next_input()))) part.graph.set_strides(next_input(), *strides);
     made->inputs.push_back(made_spec(tensor, tensor.strides));
   }
+  std::vector<ir::ValueId> given;
   for (std::size_t k = 0; k < node.results.size(); ++k) {
     const TensorOutput& tensor = captured.tensors[node.results[k]];
-    TensorSpec spec = spec_of_gradient(tensor);
     std::optional<ir::Shape> strides;
     if (tangents[k] == TangentLayout::as_result) strides = strides_of(tensor, part.graph.type(next_input()));
     else if (tangents[k] == TangentLayout::one_element) strides = ir::Shape(tensor.shape.size(), ir::Dim(0));
     if (strides) part.graph.set_strides(next_input(), *strides);
-    made->inputs.push_back(std::move(spec));
+    given.push_back(next_input());
+    made->inputs.push_back(spec_of_gradient(tensor));
   }
   for (std::size_t w = 0; w < gradients.wanted_count(); ++w)
-    if (const auto output = part.gradients[w])
-      made->tensors.push_back(fresh_tensor(captured, part.graph.type(part.graph.outputs()[*output].value), *output, order_of_gradient(captured, gradients, w)));
+    if (const auto output = part.gradients[w]) {
+      const ir::ValueId gradient = part.graph.outputs()[*output].value;
+      made->tensors.push_back(fresh_tensor(captured, part.graph.type(gradient), *output, order_of_gradient(captured, gradients, w)));
+      show_once(made->tensors.back(), spread_of(part.graph, gradient, given, tangents));
+    }
   set_graph(*made, std::move(part.graph));
   return {std::move(made), std::move(part.gradients)};
 }

@@ -5,7 +5,7 @@
 namespace tenon::python {
 
 bool is_relation(GuardKind kind) {
-  return kind == GuardKind::same_object || kind == GuardKind::different_object || kind == GuardKind::distinct || kind == GuardKind::numbers;
+  return kind == GuardKind::number_missing || kind == GuardKind::number_present || kind == GuardKind::same_object || kind == GuardKind::different_object || kind == GuardKind::distinct || kind == GuardKind::numbers;
 }
 
 namespace {
@@ -30,6 +30,8 @@ class CheckCompiler {
       need(guards[at].source);
       need(guards[at].other);
       for (SourceId id : guards[at].others) need(id);
+      if (guards[at].place)
+        for (SourceId number : guards[at].place->numbers) need(number);
       on_source_[guards[at].source.value].push_back(at);
     }
     for (std::uint32_t id = 1; id < sources.size(); ++id)

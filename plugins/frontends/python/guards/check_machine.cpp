@@ -81,23 +81,42 @@ PyObject* CheckMachine::keep(PyObject* fresh) noexcept {
   return fresh;
 }
 
-PyObject* CheckMachine::chosen_item(PyObject* parent, const ChosenPlace& place) const noexcept {
+/// What the numbers at a place say; nothing where they, or it, take more than 64 bits.
+std::optional<std::int64_t> CheckMachine::index_at(const ChosenPlace& place) const noexcept {
   constexpr std::size_t kMostNumbers = 8;
   std::int64_t numbers[kMostNumbers];
-  if (place.numbers.size() > kMostNumbers || !(PyList_Check(parent) || PyTuple_Check(parent))) return nullptr;
+  if (place.numbers.size() > kMostNumbers) return std::nullopt;
   for (std::size_t at = 0; at < place.numbers.size(); ++at) {
+    PyObject* number = registers_[place.numbers[at].value];
     int overflow = 0;
-    numbers[at] = PyLong_AsLongLongAndOverflow(registers_[place.numbers[at].value], &overflow);
-    if (overflow != 0) return nullptr;
+    numbers[at] = PyLong_Check(number) ? PyLong_AsLongLongAndOverflow(number, &overflow) : checks::length_of(number);
+    if (overflow != 0) return std::nullopt;
   }
   try {
-    const Py_ssize_t size = PySequence_Fast_GET_SIZE(parent);
-    std::int64_t index = place.index.evaluate({numbers, place.numbers.size()});
-    if (index < 0) index += size;
-    return index >= 0 && index < size ? PySequence_Fast_GET_ITEM(parent, index) : nullptr;
+    return place.index.evaluate({numbers, place.numbers.size()});
   } catch (const std::exception&) {
-    return nullptr;  // more than 64 bits
+    return std::nullopt;
   }
+}
+
+PyObject* CheckMachine::item_of_number(PyObject* dict, const ChosenPlace& place) const noexcept {
+  const std::optional<std::int64_t> number = index_at(place);
+  const Ref key = number ? Ref::steal(PyLong_FromLongLong(*number)) : Ref();
+  if (number && !key) PyErr_Clear();
+  return key ? checks::dict_get(dict, key.get()) : nullptr;
+}
+
+PyObject* CheckMachine::chosen_item(PyObject* parent, const ChosenPlace& place) const noexcept {
+  if (PyDict_Check(parent)) return item_of_number(parent, place);
+  if (!(PyList_Check(parent) || PyTuple_Check(parent))) return nullptr;
+  const Py_ssize_t size = PySequence_Fast_GET_SIZE(parent);
+  std::int64_t index = index_at(place).value_or(size);
+  if (index < 0) index += size;
+  return index >= 0 && index < size ? PySequence_Fast_GET_ITEM(parent, index) : nullptr;
+}
+
+bool CheckMachine::has_number(PyObject* dict, const ChosenPlace& place, bool present) const noexcept {
+  return PyDict_Check(dict) && index_at(place) && (item_of_number(dict, place) != nullptr) == present;
 }
 
 PyObject* CheckMachine::fetch(const Source& wanted, const CallArguments& call) noexcept {
@@ -107,6 +126,7 @@ PyObject* CheckMachine::fetch(const Source& wanted, const CallArguments& call) n
     case SourceKind::constant: return wanted.key.get();
     case SourceKind::instance_dict: return compat::instance_dict(parent);
     case SourceKind::dict_item: return PyDict_Check(parent) ? checks::dict_get(parent, wanted.key.get()) : nullptr;
+    case SourceKind::dict_value: return PyDict_Check(parent) ? checks::dict_value(parent, wanted.index) : nullptr;
     case SourceKind::list_item: return PyList_Check(parent) ? checks::list_item(parent, wanted.index) : nullptr;
     case SourceKind::tuple_item:
       return PyTuple_Check(parent) && wanted.index < PyTuple_GET_SIZE(parent) ? PyTuple_GET_ITEM(parent, wanted.index) : nullptr;
@@ -168,6 +188,8 @@ bool CheckMachine::holds(const Guard& guard) noexcept {
     case GuardKind::length: return checks::length_of(value) == guard.number;
     case GuardKind::dict_keys: return PyDict_Check(value) && checks::same_keys(value, expected);
     case GuardKind::key_missing: return PyDict_Check(value) && checks::dict_get(value, expected) == nullptr;
+    case GuardKind::number_missing:
+    case GuardKind::number_present: return has_number(value, *guard.place, guard.kind == GuardKind::number_present);
     case GuardKind::key_present: return PyDict_Check(value) && checks::dict_get(value, expected) != nullptr;
     case GuardKind::set_items: return checks::same_items_of_set(value, expected);
     case GuardKind::same_object: return value == registers_[guard.other.value];

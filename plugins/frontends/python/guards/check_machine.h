@@ -53,7 +53,11 @@ class CheckMachine {
 
  private:
   PyObject* keep(PyObject* fresh) noexcept;
+  std::optional<std::int64_t> index_at(const ChosenPlace& place) const noexcept;
   PyObject* chosen_item(PyObject* parent, const ChosenPlace& place) const noexcept;
+  PyObject* item_of_number(PyObject* dict, const ChosenPlace& place) const noexcept;
+  /// Whether the dict has the number as a key; neither where it is no dict.
+  bool has_number(PyObject* dict, const ChosenPlace& place, bool present) const noexcept;
   PyObject* fetch(const Source& wanted, const CallArguments& call) noexcept;
   bool distinct_holds(const Guard& guard) noexcept;
   bool holds(const Guard& guard) noexcept;

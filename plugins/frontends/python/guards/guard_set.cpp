@@ -77,6 +77,13 @@ void GuardSet::add_type_attribute(PyTypeObject* type, PyObject* name, PyObject* 
   guards_.push_back({.kind = GuardKind::type_attribute, .source = source, .expected = Ref::borrow(value), .key = Ref::borrow(name), .other = {}, .others = {}, .check = {}, .numbers = {}});
 }
 
+void GuardSet::add_number_in_keys(SourceId source, ChosenPlace number, bool present) {
+  const GuardKind kind = present ? GuardKind::number_present : GuardKind::number_missing;
+  const SourceId place = sources_.chosen_item(source, std::move(number));  // told apart by it
+  if (!is_new({kind, source.value, place.value, 0})) return;
+  guards_.push_back({.kind = kind, .source = source, .expected = {}, .key = {}, .other = {}, .others = {}, .check = {}, .numbers = {}, .place = sources_[place].place});
+}
+
 void GuardSet::add_special_methods(PyTypeObject* type, Ref methods) {
   if (!is_new({GuardKind::special_methods, address(type), 0, 0})) return;
   const SourceId source = sources_.constant(reinterpret_cast<PyObject*>(type));
@@ -146,6 +153,8 @@ std::string describe(const SourceTable& sources, const Guard& guard) {
     case GuardKind::length: return fmt::format("len({}) == {}", path, guard.number);
     case GuardKind::dict_keys: return fmt::format("tuple({}) == {}", path, shown(guard.expected.get()));
     case GuardKind::key_missing: return fmt::format("{} not in {}", shown(guard.expected.get()), path);
+    case GuardKind::number_present: return fmt::format("{} in {}", describe(sources, *guard.place), path);
+    case GuardKind::number_missing: return fmt::format("{} not in {}", describe(sources, *guard.place), path);
     case GuardKind::key_present: return fmt::format("{} in {}", shown(guard.expected.get()), path);
     case GuardKind::set_items: return fmt::format("{} == {}", path, shown(guard.expected.get()));
     case GuardKind::same_object: return fmt::format("{} is {}", path, sources.describe(guard.other));

@@ -21,6 +21,8 @@ enum class GuardKind : std::uint8_t {
   dict_keys,       // the same keys in the same order (expected: tuple)
   key_missing,     // expected is not a key of the dict
   key_present,     // expected is a key of the dict
+  number_missing,  // the int at `place` is no key of the dict
+  number_present,  // the int at `place` is a key of the dict
   set_items,       // a set that gives the items of the tuple expected, in order
   same_object,     // value is the value of another source
   different_object,  // value is not the value of another source
@@ -87,6 +89,7 @@ struct Guard {
   std::vector<SourceId> others;  // distinct
   std::shared_ptr<ValueCheck> check;
   std::shared_ptr<NumbersGuard> numbers;
+  std::shared_ptr<const ChosenPlace> place = {};  // number_missing, number_present
 };
 
 /// Collects guards, each once.
@@ -107,6 +110,8 @@ class GuardSet {
   void add_same_object(SourceId source, SourceId other);
   void add_different_object(SourceId source, SourceId other);
   void add_type_attribute(PyTypeObject* type, PyObject* name, PyObject* value);
+  /// The dict at `source` has the int as a key that numbers of the call say, or has it not.
+  void add_number_in_keys(SourceId source, ChosenPlace number, bool present);
   /// `methods` is a fresh tuple of special_methods_of.
   void add_special_methods(PyTypeObject* type, Ref methods);
   void add_base_order(PyTypeObject* type);

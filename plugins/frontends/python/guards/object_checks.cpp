@@ -13,6 +13,16 @@ PyObject* dict_get(PyObject* dict, PyObject* key) noexcept {
   return value;
 }
 
+PyObject* dict_value(PyObject* dict, Py_ssize_t index) noexcept {
+  try {
+    Ref items = items_past_override(dict);  // the dict holds the value when they are gone
+    return index < PyList_GET_SIZE(items.get()) ? PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), index), 1) : nullptr;
+  } catch (const PythonError&) {
+    PyErr_Clear();
+    return nullptr;
+  }
+}
+
 namespace {
 
 /// An OrderedDict, whose order is not that of the dict below it.

@@ -7,6 +7,8 @@ namespace tenon::python::checks {
 
 /// dict[key] past any override, or null.
 PyObject* dict_get(PyObject* dict, PyObject* key) noexcept;
+/// The value at a place in the order of the dict, or null.
+PyObject* dict_value(PyObject* dict, Py_ssize_t index) noexcept;
 /// Whether the dict has these keys (a tuple), in this order.
 bool same_keys(PyObject* dict, PyObject* expected) noexcept;
 /// len() of a built-in container, past any override; -1 where there is none.

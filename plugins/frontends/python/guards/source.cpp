@@ -141,13 +141,11 @@ std::string SourceTable::describe(SourceId id) const {
       // The globals of a function: their names stand alone, as in the program.
       if (sources_[source.parent.value].kind == SourceKind::constant && PyUnicode_Check(source.key.get())) return text_of(source.key.get());
       return parent() + "[" + shown(source.key.get()) + "]";
+    case SourceKind::dict_value: return fmt::format("list({}.values())[{}]", parent(), source.index);
     case SourceKind::list_item:
     case SourceKind::tuple_item:
     case SourceKind::sequence_item: return parent() + "[" + std::to_string(source.index) + "]";
-    case SourceKind::chosen_item: {
-      const auto number = [&](SymbolId position) { return describe(source.place->numbers[position.value]); };
-      return fmt::format("{}[{}]", parent(), source.place->index.to_string(number));
-    }
+    case SourceKind::chosen_item: return fmt::format("{}[{}]", parent(), python::describe(*this, *source.place));
     case SourceKind::member: {
       Ref name = Ref::steal(PyObject_GetAttrString(source.key.get(), "__name__"));
       if (!name) PyErr_Clear();
@@ -175,6 +173,10 @@ std::string name_text(PyObject* name) {
   const char* chars = PyUnicode_AsUTF8(name);
   if (chars == nullptr) PyErr_Clear();
   return chars ? chars : "?";
+}
+
+std::string describe(const SourceTable& sources, const ChosenPlace& place) {
+  return place.index.to_string([&](SymbolId position) { return sources.describe(place.numbers[position.value]); });
 }
 
 }  // namespace tenon::python

@@ -17,10 +17,11 @@ enum class SourceKind : std::uint8_t {
   argument,           // the call's value number `index`: positional ones, then keywords in the order of their names
   instance_dict,      // parent.__dict__
   dict_item,          // parent[key], past any override
+  dict_value,         // the value number `index` of the dict parent, in its order
   list_item,          // parent[index]; negative from the end
   tuple_item,         // parent[index]
   sequence_item,      // parent[index] through the sequence protocol (deque)
-  chosen_item,        // parent[place], of a list or tuple, where numbers that vary say the place
+  chosen_item,        // parent[place], of a list, tuple or dict, where numbers that vary say the place
   member,             // what the C descriptor `key` gives for the parent
   attribute,          // getattr(parent, key); only where that runs no Python code
   type_attribute,     // the attribute `key` as the type `parent` finds it along its bases, unbound
@@ -124,6 +125,8 @@ class SourceTable {
   std::vector<std::string> argument_names_;
 };
 
+/// Writes a place as a Python expression.
+std::string describe(const SourceTable& sources, const ChosenPlace& place);
 /// An object as Python shows it, for messages: "nothing" for null, and cut after a length that a line can bear.
 std::string shown(PyObject* object);
 /// The UTF-8 of a name; "?" where it has none.

@@ -163,6 +163,7 @@ Ref Heap::adopt(Ref value) {
 }
 
 Ref key_held_by(Heap& heap, PyObject* dict, PyObject* key) {
+  if (Ref varying = heap.loose_key(dict, key)) return varying;
   Ref plain = heap.plain_key(key);
   PyObject* real = heap.is_stand_in(plain.get()) ? heap.real_of(plain.get()) : nullptr;
   return real != nullptr && checked(PyDict_Contains(dict, real)) != 0 ? Ref::borrow(real) : std::move(plain);
@@ -181,27 +182,13 @@ Ref Heap::plain_key(PyObject* key) {
   return changed ? born(items) : Ref::borrow(key);
 }
 
-bool Heap::is_no_key(PyObject* keys, PyObject* number) {
-  constexpr Py_ssize_t kMostKeys = 64;
-  const SourceId source = source_of(keys);
-  const bool of_dict = PyDict_Check(keys);
-  const bool varies = is_number(number) && recorder_.apparent_type(number) != &PyUnicode_Type;
-  if (!varies || (source && changes_.find(keys)) || (of_dict ? PyDict_GET_SIZE(keys) : PySet_GET_SIZE(keys)) > kMostKeys) return false;
-  Ref all = checked(of_dict ? PyDict_Keys(keys) : PySequence_List(keys));
-  std::vector<PyObject*> numbers;
-  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(all.get()); ++at) {
-    PyObject* key = PyList_GET_ITEM(all.get(), at);
-    if (PyLong_CheckExact(key) || PyBool_Check(key) || PyFloat_CheckExact(key)) numbers.push_back(key);
-    else if (key != Py_None && !PyUnicode_CheckExact(key)) return false;
-  }
-  if (source) of_dict ? guard_keys(source, keys) : guard_items_of_set(source, keys);
-  return std::ranges::none_of(numbers, [&](PyObject* key) { return checked(PyObject_RichCompare(number, key, Py_EQ)).is(Py_True); });
-}
-
 Ref Heap::dict_item(PyObject* dict, PyObject* given) {
+  if (!loose_key(dict, given))
+    if (const auto found = item_of_older(dict, given)) return found->value ? enter(found->place, found->value.get()) : Ref();
   if (is_no_key(dict, given)) return {};
   const Ref plain = key_held_by(*this, dict, given);
   PyObject* key = plain.get();
+  const HashesLoosely loosely(recorder_);
   PyObject* value = PyDict_GetItemWithError(dict, key);
   if (value == nullptr && PyErr_Occurred()) throw_python_error();
   const SourceId source = source_of(dict);
@@ -216,9 +203,12 @@ Ref Heap::dict_item(PyObject* dict, PyObject* given) {
 }
 
 bool Heap::dict_contains(PyObject* dict, PyObject* given) {
+  if (!loose_key(dict, given))
+    if (const auto found = item_of_older(dict, given)) return static_cast<bool>(found->value);
   if (is_no_key(dict, given)) return false;
   const Ref plain = key_held_by(*this, dict, given);
   PyObject* key = plain.get();
+  const HashesLoosely loosely(recorder_);
   const bool present = checked(PyDict_Contains(dict, key)) != 0;
   const SourceId source = source_of(dict);
   const Change* change = source ? changes_.find(dict) : nullptr;
@@ -246,8 +236,17 @@ PyObject* Heap::attributes_of(PyObject* object) {
 PyObject* Heap::type_attribute(PyTypeObject* type, PyObject* name) {
   PyObject* found = compat::type_lookup(type, name);
   // Built-in types cannot be changed; a class made in this capture is not there at the next call.
-  if (types_.of(type).python_class && !is_born(reinterpret_cast<PyObject*>(type)) && !wrote_along_bases(type, name)) guards_.add_type_attribute(type, name, found);
+  const bool may_change = types_.of(type).python_class && !is_born(as_object(type)) && !wrote_along_bases(type, name);
+  if (!may_change || varies_in_class(type, name, found)) return found;
+  guards_.add_type_attribute(type, name, found);
   return found;
+}
+
+/// A number that a class counts: whoever reads its value enters it at its source.
+bool Heap::varies_in_class(PyTypeObject* type, PyObject* name, PyObject* found) {
+  const bool number = found != nullptr && (PyLong_CheckExact(found) || PyFloat_CheckExact(found));
+  if (!number || exposing_ || guards_.are_read_again()) return false;
+  return static_cast<bool>(recorder_.number(found, sources().keyed(SourceKind::type_attribute, sources().constant(as_object(type)), name), guards_));
 }
 
 void Heap::guard_special_methods(PyTypeObject* type) {
@@ -344,7 +343,7 @@ Ref Heap::behind_proxy(PyObject* proxy) {
   return source_of(proxy) ? part(SourceKind::proxied, proxy, mapping) : Ref();
 }
 
-void Heap::expose(PyObject* object, int depth) {
+void Heap::expose(PyObject* object, int depth, bool walked) {
   const TypeTraits& traits = types_.of(object);
   // C code asks numbers for their values, but takes no text that is not there yet.
   if (depth > 0 && traits.role == Recorder::Role::number && recorder_.apparent_type(object) == &PyUnicode_Type) recorder_.plain_number(object);
@@ -352,6 +351,7 @@ void Heap::expose(PyObject* object, int depth) {
   if (traits.python_class) guard_special_methods(Py_TYPE(object));
   if (traits.identity) return;
   if (traits.container == Container::set) tighten(object);
+  if (!walked && !loose_dicts_.empty()) settle_keys(PyDictViewSet_Check(object) ? compat::dict_of_view(object) : object);
   const SourceId source = source_of(object);
   if (traits.container == Container::none) {
     if (Ref mapping = behind_proxy(object)) return expose(mapping.get(), depth + 1);
@@ -392,7 +392,7 @@ void Heap::expose(PyObject* object, int depth) {
 void Heap::expose_items(PyObject* iterable) {
   const TypeTraits& traits = types_.of(iterable);
   const bool sequence = traits.exact && (traits.container == Container::list || traits.container == Container::tuple);
-  if (!sequence || !source_of(iterable) || changes_.find(iterable)) return expose(iterable);
+  if (!sequence || !source_of(iterable) || changes_.find(iterable)) return expose_to_walk(iterable);
   const Exposing exposing(*this);
   const Py_ssize_t size = length(iterable);
   for (Py_ssize_t i = 0; i < size; ++i) sequence_item(iterable, i);

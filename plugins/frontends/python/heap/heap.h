@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -53,6 +54,8 @@ class Heap {
   /// The clock of the capture: how many instructions of its outermost run have been started.
   std::size_t now = 0;
 
+  /// Where the path begins on which a known object is found (held_objects.cpp), if the program has written nothing on it: what is there lives.
+  SourceId unwritten_root_of(PyObject* object);
   /// Where a known object was found; none for objects that were born here, for atoms and stand-ins.
   SourceId source_of(PyObject* object) const;
   /// How many references to an older object the capture itself holds, those of the program aside.
@@ -107,7 +110,9 @@ class Heap {
   void found_different(PyObject* left, PyObject* right);
 
   /// C code is going to read all of it: guards length or keys and all items, recursively.
-  void expose(PyObject* object, int depth = 0);
+  void expose(PyObject* object, int depth = 0) { expose(object, depth, false); }
+  /// C code is going to give its items, one after the other, and looks nothing up in it.
+  void expose_to_walk(PyObject* object) { expose(object, 0, true); }
   /// A loop of the program is going to read its items, one by one: what is in these is for whoever reads it.
   void expose_items(PyObject* iterable);
   /// The program is going to take the values of a dict by its keys, in their order: what is in the values is for whoever reads them.
@@ -118,6 +123,13 @@ class Heap {
   PyObject* loose_item(PyObject* set);
   /// Guards the numbers in the item of such a set: something is going to be looked up in it.
   void tighten(PyObject* set);
+  /// The key of a dict that is equal to the number `key` and varies itself (loose_keys.cpp), with that guarded; empty for none. The heap's own lookups find it.
+  Ref loose_key(PyObject* dict, PyObject* key);
+  /// Guards the keys of a dict that vary: C code is going to look something up in it.
+  void settle_keys(PyObject* dict);
+  bool has_loose_keys(PyObject* dict) const { return loose_dicts_.contains(dict); }
+  /// C code is going to give the values of a dict whose keys are ints, of which nothing is guarded then; false where `expose` is to do that.
+  bool expose_values(PyObject* dict);
   /// The same value with stand-ins instead of real tensors inside lists, tuples and dicts: for calls of recorded operations.
   Ref substitute(PyObject* object, int depth = 0);
   /// Whether it is a real tensor, or holds or walks over one at any depth, so that C code that asks the elements would read it unseen.
@@ -239,6 +251,23 @@ class Heap {
   Ref enter_tensor(SourceId source, PyObject* object);
   void note_class_of_tensors(PyTypeObject* type);
   void guard_length(PyObject* container, SourceId source, Py_ssize_t length);
+  bool varies_in_class(PyTypeObject* type, PyObject* name, PyObject* found);
+  bool is_varying_int(PyObject* object);
+  /// What an older dict holds under a number that varies, with that guarded: the value, null where there is none, and where it is found.
+  struct NumberedItem {
+    Ref value;
+    SourceId place;
+    Ref now;  // the number
+  };
+  std::optional<NumberedItem> item_of_older(PyObject* dict, PyObject* number);
+  /// The key as the program and later calls know it, and that of the dict now.
+  struct StoredKey {
+    Ref key, held;
+  };
+  StoredKey key_to_store(PyObject* dict, PyObject* given, bool stores);
+  bool is_unwritten(SourceId place);
+  bool grew_by_numbers(PyObject* dict, const Change& change);
+  void expose(PyObject* object, int depth, bool walked);
   Ref enter_sizes(SourceId source, PyObject* sizes);
   void enter_function(SourceId source, PyObject* object);
   void enter_bound_builtin(SourceId source, PyObject* object);
@@ -268,6 +297,7 @@ class Heap {
   std::unordered_map<PyObject*, std::size_t> born_;
   std::unordered_map<PyObject*, std::size_t> made_;  // results of operations
   std::unordered_map<PyObject*, std::pair<Ref, Ref>> loose_;  // sets and their items
+  std::unordered_set<PyObject*> loose_dicts_;                 // by address: a key that varies may be in them
   std::unordered_map<PyObject*, std::pair<Ref, Ref>> held_by_contexts_;  // objects, and a result of the function
   std::unordered_set<PyObject*> raised_;
   std::unordered_set<PyObject*> exposed_;
@@ -303,6 +333,13 @@ class Heap {
   std::unordered_set<PyTypeObject*> looked_up_;    // whose way to look attributes up is guarded
   std::unordered_set<PyTypeObject*> asked_types_;  // whose special methods are guarded
   std::vector<SourceId> inputs_;
+  /// While it lives, stand-ins of ints hash as the int now, with nothing guarded.
+  struct HashesLoosely {
+    explicit HashesLoosely(Recorder& recorder) : recorder(recorder), before(recorder.hash_unguarded(true)) {}
+    ~HashesLoosely() { recorder.hash_unguarded(before); }
+    Recorder& recorder;
+    bool before;
+  };
   /// While it lives, C code is about to read the objects themselves: no int among them becomes a symbol.
   struct Exposing {
     explicit Exposing(Heap& heap) : flag(heap.exposing_), before(std::exchange(flag, true)) {}

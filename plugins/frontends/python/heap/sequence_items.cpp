@@ -59,9 +59,20 @@ void Heap::guard_length(PyObject* container, SourceId source, Py_ssize_t length)
 Ref Heap::varying_length(PyObject* container) {
   const SourceId source = source_of(container);
   const bool countable = PyList_CheckExact(container) || PyDict_CheckExact(container) || PyAnySet_CheckExact(container);
-  if (!source || !countable || exposing_ || guards_.are_read_again() || changes_.find(container)) return {};
-  const Py_ssize_t size = checks::length_of(container);
-  return guards_.has_length(source, size) ? Ref() : recorder_.length_at(source, size, guards_);
+  const Change* change = source ? changes_.find(container) : nullptr;
+  if (!source || !countable || exposing_ || guards_.are_read_again() || (change && !grew_by_numbers(container, *change))) return {};
+  const Py_ssize_t now = checks::length_of(container), size = change ? change->size() : now;
+  Ref length = guards_.has_length(source, size) ? Ref() : recorder_.length_at(source, size, guards_);
+  return length && now != size ? checked(PyNumber_Add(length.get(), checked(PyLong_FromSsize_t(now - size)).get())) : std::move(length);
+}
+
+/// Whether the program has put nothing into an older dict, and taken nothing from it, but under numbers that vary: of these is guarded whether they were there.
+bool Heap::grew_by_numbers(PyObject* dict, const Change& change) {
+  if (!PyDict_CheckExact(dict) || change.all_written) return false;
+  Ref written = checked(PySequence_List(change.written.get()));
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(written.get()); ++at)
+    if (!is_number(PyList_GET_ITEM(written.get(), at))) return false;
+  return true;
 }
 
 Py_ssize_t Heap::length(PyObject* container) {

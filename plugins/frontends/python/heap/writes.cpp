@@ -76,6 +76,7 @@ void Heap::require_writable(PyObject* object, const char* what) {
 }
 
 void Heap::rollback() {
+  const HashesLoosely loosely(recorder_);
   while (!undo_.empty()) {
     auto undo = std::move(undo_.back());
     undo_.pop_back();
@@ -117,21 +118,6 @@ void Heap::guard_original(PyObject* container) {
     for (Py_ssize_t at = 0; at < change.size(); ++at)
       if (!change.positions.count(at)) enter(sources().item(kind, source, at), PyTuple_GET_ITEM(original, at));
   }
-}
-
-void Heap::store_key(PyObject* dict, PyObject* given, PyObject* value) {
-  const Ref held = is_stand_in(given) ? key_held_by(*this, dict, given) : plain_key(given);
-  PyObject* key = held.get();
-  if (!is_older(dict, "a change")) {
-    set_past_override(dict, key, value);
-    return;
-  }
-  require_quiet_end(PyDict_GetItemWithError(dict, key));
-  Change& change = before_change(dict, false);
-  set_past_override(dict, key, value);
-  checked(PySet_Add(change.written.get(), key));
-  if (value) journal_.add(WriteKind::dict_set, {Ref::borrow(dict), Ref::borrow(key), Ref::borrow(value)});
-  else journal_.add(WriteKind::dict_delete, {Ref::borrow(dict), Ref::borrow(key)});
 }
 
 void Heap::store_attribute(PyObject* owner, PyObject* name, PyObject* value) {

@@ -1,5 +1,7 @@
 #include "python/objects/dict_access.h"
 
+#include <unordered_map>
+
 #include "python/objects/graph_break.h"
 #include "python/objects/library_types.h"
 
@@ -25,8 +27,19 @@ void clear_past_override(PyObject* dict) {
   else PyDict_Clear(dict);
 }
 
+// Those of an OrderedDict without its own lookups, which would hash keys that stand for others.
 Ref items_past_override(PyObject* dict) {
-  return keeps_own_order(dict) ? checked(PySequence_List(ordered_method("items", dict).get())) : checked(PyDict_Items(dict));
+  if (!keeps_own_order(dict)) return checked(PyDict_Items(dict));
+  std::unordered_map<PyObject*, PyObject*> values;
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(dict, &position, &key, &value)) values.emplace(key, value);
+  Ref keys = checked(PySequence_List(ordered_method("keys", dict).get())), items = checked(PyList_New(PyList_GET_SIZE(keys.get())));
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(keys.get()); ++at) {
+    PyObject* each = PyList_GET_ITEM(keys.get(), at);
+    PyList_SET_ITEM(items.get(), at, checked(PyTuple_Pack(2, each, values.at(each))).release());
+  }
+  return items;
 }
 
 }  // namespace tenon::python

@@ -1,6 +1,8 @@
 #include "python/objects/iterators.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <limits>
 #include <string_view>
 
 namespace tenon::python {
@@ -59,8 +61,27 @@ bool walks_over(PyObject* iterator, const std::function<bool(PyObject*)>& is_one
   return look_at(iterator, &walk) != 0;
 }
 
+namespace {
+
+/// One of ints, by what it says of itself: from 3.12 on it is copied under a warning.
+Ref copy_of_count(PyObject* count) noexcept {
+  Ref text = Ref::steal(PyObject_Repr(count));
+  long long next = 0, step = 1;
+  int read = 0;
+  const char* words = text ? PyUnicode_AsUTF8(text.get()) : nullptr;
+  const bool plain = words && ((std::sscanf(words, "count(%lld)%n", &next, &read) == 1 && read > 0 && words[read] == 0) ||
+                               (std::sscanf(words, "count(%lld, %lld)%n", &next, &step, &read) == 2 && read > 0 && words[read] == 0));
+  const auto near_the_ends = [](long long number) { return number > std::numeric_limits<long long>::max() / 2 || number < std::numeric_limits<long long>::min() / 2; };
+  Ref copy = plain && !near_the_ends(next) && !near_the_ends(step) ? Ref::steal(PyObject_CallFunction(reinterpret_cast<PyObject*>(Py_TYPE(count)), "LL", next, step)) : Ref();
+  PyErr_Clear();
+  return copy;
+}
+
+}  // namespace
+
 Ref copy_of_iterator(PyObject* iterator) noexcept {
   PyTypeObject* type = Py_TYPE(iterator);
+  if (is_one_of(type, "itertools.count")) return copy_of_count(iterator);
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return {};
   const bool simple = is_one_of(type,
                                 "list_iterator list_reverseiterator tuple_iterator range_iterator longrange_iterator str_ascii_iterator str_iterator bytes_iterator reversed "

@@ -320,7 +320,7 @@ std::optional<ChosenPlace> Symbols::place(const ir::Dim& given) const {
   ChosenPlace place;
   const ir::Dim dim = as_read(given);
   bool of_ints = true;
-  dim.for_each_symbol([&](SymbolId s) { of_ints = of_ints && sources_[s.value].kind == NumberSource::Kind::integer; });
+  dim.for_each_symbol([&](SymbolId s) { of_ints = of_ints && (sources_[s.value].kind == NumberSource::Kind::integer || sources_[s.value].kind == NumberSource::Kind::length); });
   if (!of_ints) return std::nullopt;
   place.index = dim.substitute([&](SymbolId s) {
     const SourceId number = sources_[s.value].source;

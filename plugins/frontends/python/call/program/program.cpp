@@ -32,10 +32,24 @@ ir::ValueId row_major_result(ops::NodeBuilder& builder, ir::ValueId value) {
   return builder.one("reshape", {value}, {{"shape", ir::Shape(builder.graph().type(value).shape)}});
 }
 
+/// The dimensions along which a tensor shows one element.
+std::vector<std::int64_t> shown_along(const TensorOutput& output) {
+  std::vector<std::int64_t> dims;
+  for (std::size_t d = 0; d < output.shape.size(); ++d)
+    if (output.shape[d] > 1 && output.strides[d] == 0) dims.push_back(static_cast<std::int64_t>(d));
+  return dims;
+}
+
+ir::ValueId element_along(ops::NodeBuilder& builder, ir::ValueId value, std::span<const std::int64_t> dims) {
+  for (std::int64_t dim : dims) value = builder.one("slice", {value}, {{"dim", ir::Dim(dim)}, {"end", ir::Dim(1)}, {"start", ir::Dim(0)}, {"step", ir::Dim(1)}});
+  return value;
+}
+
 /// The value to compute for one result, such that its row-major memory is what eager execution leaves in the tensor.
 ir::ValueId laid_out(ops::NodeBuilder& builder, ir::ValueId value, const TensorOutput& output) {
   const bool plain = is_row_major(output.shape, output.strides);
   if (plain) return row_major_result(builder, value);
+  if (const auto once = shown_along(output); !once.empty()) return row_major_result(builder, element_along(builder, value, once));
   ir::Shape order;
   for (std::int64_t dim : memory_order(output.shape, output.strides)) order.push_back(dim);
   return builder.one("permute", {value}, {{"dims", order}});

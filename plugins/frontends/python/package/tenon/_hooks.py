@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch.utils.hooks import RemovableHandle
 
 
 def is_gradient(gradient: Any, tensor: torch.Tensor) -> bool:
@@ -24,7 +25,7 @@ class Hooks:
         self.retaining: torch.Tensor | None = None
 
     def gradients(self, given: list, create_graph: bool) -> Any:
-        changed = _changed(list(self.by_handle.values()), given[0], create_graph)
+        changed = _changed(list(self.by_handle.values()), given[0], create_graph, False)
         if changed is None or (create_graph and self.retaining is not None):
             return None
         if self.retaining is not None:
@@ -33,11 +34,14 @@ class Hooks:
         return [changed]
 
 
-def _changed(hooks: list, gradient: torch.Tensor, create_graph: bool) -> Any:
-    """The gradient as hooks leave it; None where one gives what is none."""
+def _changed(hooks: list, gradient: torch.Tensor, create_graph: bool, may_write: bool) -> Any:
+    """The gradient as hooks leave it; None where one gives what is none, or writes what may be another gradient's memory, or many elements in one."""
     for hook in hooks:
+        version = gradient._version
         with torch.set_grad_enabled(create_graph):
             changed = hook(gradient)
+        if gradient._version != version and not (may_write and all(stride > 0 for stride in gradient.stride())):
+            return None
         if changed is None:
             continue
         if not is_gradient(changed, gradient):
@@ -53,11 +57,13 @@ def retain_grad(tensor: torch.Tensor) -> Any:
     return None
 
 
-class HookHandle:
+class HookHandle(RemovableHandle):
     """What takes a hook off again."""
 
     def __init__(self, hooks: Hooks, hook: Any) -> None:
         self.hooks = hooks
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
         hooks.by_handle[self] = hook
 
     def remove(self) -> None:
@@ -81,7 +87,7 @@ def register_hook(tensor: torch.Tensor, hook: Any) -> Any:
 def of_leaf(leaf: torch.Tensor, gradient: torch.Tensor, create_graph: bool) -> Any:
     """The gradient of a leaf as the hooks on it leave it."""
     hooks = leaf._backward_hooks
-    return gradient if hooks is None else _changed(list(hooks.values()), gradient, create_graph)
+    return gradient if hooks is None else _changed(list(hooks.values()), gradient, create_graph, True)
 
 
 def on_accumulated(leaf: torch.Tensor) -> bool:
