@@ -9,6 +9,7 @@
 #include "graph/decomposition.h"
 #include "graph/planning.h"
 #include "products/ends_of_products.h"
+#include "products/laid_products.h"
 #include "products/product_emitter.h"
 #include "products/product_steps.h"
 #include "schedule/gpu_machine.h"
@@ -17,6 +18,7 @@ namespace tenon::ptx_test {
 
 ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores, const cuda::ProductChoices& choices) {
   codegen::decompose_composites(graph, true);
+  cuda::lay_products(graph);
   cuda::move_ends_of_products(graph);
   const cuda::GpuMachine machine(has_tensor_cores);
   codegen::PlanOptions options;

@@ -329,11 +329,13 @@ void PlanBuilder::add_output(std::uint32_t position) {
   }
 }
 
-/// An update may be written over its target by the last step that can fail, if its artefact permits that and no other step reads the target.
+/// An update may be written over its target by the last step that can fail, if its artefact permits that and no other step reads the target. A copy within
+/// a device fails with the device alone.
 std::optional<std::uint32_t> PlanBuilder::step_in_place(const Plan::Update& update) const {
   const auto& steps = plan_->steps_;
+  const auto stays_there = [&](const Step& step) { return step.device == 0 || plan_->values_[step.inputs[0]].device == plan_->values_[step.outputs[0]].device; };
   std::size_t s = steps.size();
-  while (s > 0 && steps[s - 1]->kind == Step::Kind::copy && steps[s - 1]->device == 0) --s;
+  while (s > 0 && steps[s - 1]->kind == Step::Kind::copy && stays_there(*steps[s - 1])) --s;
   if (s-- == 0 || !steps[s]->artefact || steps[s]->late) return {};
   const auto position_of = [](const std::vector<std::uint32_t>& among, std::uint32_t v) { return static_cast<std::uint32_t>(std::ranges::find(among, v) - among.begin()); };
   const auto output = position_of(steps[s]->outputs, plan_->output_values_[update.output]);

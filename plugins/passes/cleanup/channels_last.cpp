@@ -16,25 +16,42 @@ bool is_on_device(const ir::Graph& graph, const ir::Node& node) { return !graph.
 
 bool is_half_or_single(DType dtype) { return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16; }
 
+bool is_gradient(const ir::Node& node) { return node.op == "conv_weight_sum" || node.op == "conv_input_sum"; }
+
+bool is_convolution(const ir::Node& node) { return node.op == "convolution" || node.op == "conv_sum"; }
+
 std::vector<NodeId> convolutions_of(const ir::Graph& graph) {
   std::vector<NodeId> found;
-  for (const NodeId id : graph.nodes())
-    if (graph.node(id).op == "convolution" && is_on_device(graph, graph.node(id))) found.push_back(id);
+  for (const NodeId id : graph.nodes()) {
+    const ir::Node& node = graph.node(id);
+    if ((is_convolution(node) || is_gradient(node)) && is_on_device(graph, node)) found.push_back(id);
+  }
   return found;
 }
 
-/// Whether it is a convolution of planes whose weight's sizes are known.
+ValueId weight_of(const ir::Node& node) { return node.op == "conv_weight_sum" ? node.results[0] : node.operands[node.op == "conv_input_sum" ? 0 : 1]; }
+
+/// The operands and results of a convolution or of a gradient of it that are pictures.
+std::vector<ValueId> pictures_of(const ir::Node& node) {
+  std::vector<ValueId> all{node.operands[0], node.operands[1], node.results[0]};
+  std::erase(all, weight_of(node));
+  return all;
+}
+
+/// Whether it is a convolution of planes, with as much padding on either side, whose weight's sizes are known.
 bool has_plain_form(const ir::Graph& graph, const ir::Node& node) {
-  const ir::Type& weight = graph.type(node.operands[1]);
-  const auto* transposed = node.attribute("transposed");
+  const ir::Type& weight = graph.type(weight_of(node));
+  const auto *transposed = node.attribute("transposed"), *before = node.attribute("before"), *after = node.attribute("after");
   if (transposed && *transposed != ir::Attribute(false)) return false;
+  if (after && (*before != *after || std::ranges::any_of(std::get<std::vector<Dim>>(*before), [](const Dim& d) { return d.constant() < 0; }))) return false;
   return weight.rank() == 4 && is_half_or_single(weight.dtype) && std::ranges::all_of(weight.shape, [](const Dim& d) { return d.is_constant(); });
 }
 
-/// Whether a forward graph keeps values for its backward graph, or is one.
-bool trains(const ir::Graph& graph) {
-  const auto is_gradient = [&](NodeId id) { return graph.node(id).op == "conv_weight_sum" || graph.node(id).op == "conv_input_sum"; };
-  return std::ranges::any_of(graph.outputs(), [](const ir::Output& output) { return output.kind == ir::OutputKind::saved; }) || std::ranges::any_of(graph.nodes(), is_gradient);
+/// Whether it is a forward graph that keeps values for its backward graph, or that one: what they share lies as it says.
+bool is_half_of_a_step(const ir::Graph& graph) {
+  const auto counted = [&](bool (*is_one)(const ir::Node&)) { return std::ranges::count_if(graph.nodes(), [&](NodeId id) { return is_one(graph.node(id)); }); };
+  const bool keeps = std::ranges::any_of(graph.outputs(), [](const ir::Output& output) { return output.kind == ir::OutputKind::saved; });
+  return keeps || counted(is_gradient) > 2 * counted(is_convolution);
 }
 
 /// The rules of torch.compile, found by measuring networks on cards (`decide_layout_opt` in torch/_inductor/graph.py of torch 2.11).
@@ -44,7 +61,7 @@ bool gains(const ir::Graph& graph, const std::vector<NodeId>& convolutions) {
   for (const NodeId id : convolutions) {
     const ir::Node& node = graph.node(id);
     if (!has_plain_form(graph, node)) return false;
-    const ir::Shape& weight = graph.type(node.operands[1]).shape;
+    const ir::Shape& weight = graph.type(weight_of(node)).shape;
     const std::int64_t out = weight[0].constant(), in = weight[1].constant();
     const auto* groups = node.attribute("groups");
     if (groups && *groups != ir::Attribute(Dim(1)) && in > 1) return false;
@@ -66,11 +83,11 @@ class Moving {
     const ir::Node node = graph_.node(id);
     ops::NodeBuilder b = before(id);
     std::vector<ValueId> operands = node.operands;
-    for (std::size_t i = 0; i < 2; ++i) operands[i] = last_of(node.operands[i], id);  // picture and weight
-    ir::Attributes attributes;
-    for (const ir::NamedAttribute& attribute : node.attributes)
-      if (attribute.name != "transposed" && attribute.name != "output_padding") attributes.push_back(attribute);
-    moved_[node.results[0]] = b.one("convolution_channels_last", std::move(operands), std::move(attributes));
+    for (std::size_t i = 0; i < 2; ++i) operands[i] = last_of(node.operands[i], id);  // picture and weight, or picture and gradient
+    const std::string name = is_gradient(node) ? node.op.text() : "convolution";
+    const ValueId last = b.one(name + "_channels_last", std::move(operands), attributes_of(node));
+    if (node.op == "conv_weight_sum") graph_.replace_uses(node.results[0], back(b, last));
+    else moved_[node.results[0]] = last;
     replaced_.push_back(id);
   }
 
@@ -92,6 +109,20 @@ class Moving {
     return b;
   }
 
+  /// Of the op with its channels last: padding is the same on either side.
+  static ir::Attributes attributes_of(const ir::Node& node) {
+    ir::Attributes kept;
+    for (ir::NamedAttribute attribute : node.attributes) {
+      if (attribute.name == "transposed" || attribute.name == "output_padding" || attribute.name == "after") continue;
+      if (attribute.name == "before" && !is_gradient(node)) attribute.name = "padding";
+      kept.push_back(std::move(attribute));
+    }
+    std::ranges::sort(kept, {}, &ir::NamedAttribute::name);
+    return kept;
+  }
+
+  static ValueId back(ops::NodeBuilder& b, ValueId last) { return b.one("permute", {last}, {{"dims", std::vector<Dim>{Dim(0), Dim(3), Dim(1), Dim(2)}}}); }
+
   ValueId last_of(ValueId v, NodeId reader) {
     if (const auto known = moved_.find(v); known != moved_.end()) return known->second;
     const ir::Value& value = graph_.value(v);
@@ -102,8 +133,9 @@ class Moving {
   bool is_maker(NodeId user, ValueId last) const { return graph_.value(last).node == user; }
 
   void read_last(NodeId user, ValueId v, ValueId last) {
-    const ValueId back = before(user).one("permute", {last}, {{"dims", std::vector<Dim>{Dim(0), Dim(3), Dim(1), Dim(2)}}});
-    std::ranges::replace(graph_.mutable_node(user).operands, v, back);
+    ops::NodeBuilder b = before(user);
+    const ValueId read = back(b, last);
+    std::ranges::replace(graph_.mutable_node(user).operands, v, read);
   }
 
   ir::Graph& graph_;
@@ -116,9 +148,9 @@ class Moving {
 
 void channels_last(ir::Graph& graph, const PassContext&) {
   const std::vector<NodeId> convolutions = convolutions_of(graph);
-  if (convolutions.empty() || trains(graph) || !gains(graph, convolutions)) return;
+  if (convolutions.empty() || is_half_of_a_step(graph) || !gains(graph, convolutions)) return;
   const std::vector<bool> is_output = ir::output_values(graph);
-  const auto is_kept = [&](NodeId id) { return is_output[graph.node(id).operands[0].value] || is_output[graph.node(id).results[0].value]; };
+  const auto is_kept = [&](NodeId id) { return std::ranges::any_of(pictures_of(graph.node(id)), [&](ValueId v) { return is_output[v.value]; }); };
   if (std::ranges::any_of(convolutions, is_kept)) return;
   Moving moving(graph);
   for (const NodeId id : convolutions) moving.replace(id);

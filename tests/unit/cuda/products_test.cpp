@@ -103,6 +103,27 @@ TEST_CASE("convolutions are products over windows", "[ptx][products]") {
     }
 }
 
+TEST_CASE("gradients of convolutions whose channels lie last", "[ptx][products]") {
+  for (const auto& [channels, kernel, stride, padding] : {std::tuple{32, 3, 1, 1}, std::tuple{64, 1, 2, 0}, std::tuple{24, 3, 2, 1}, std::tuple{3, 7, 2, 3}}) {
+    const int side = 12, out = (side + 2 * padding - kernel) / stride + 1;
+    const std::string of_weight = fmt::format(R"(graph @main (%x: f32[2, {0}, {0}, {1}], %g: f32[2, {3}, {3}, 72]) {{
+      %y: f32[72, {2}, {2}, {1}] = conv_weight_sum_channels_last(%x, %g) {{before = [{5}, {5}], dilation = [1, 1], groups = 1, kernel = [{2}, {2}], stride = [{4}, {4}]}}
+      %z: f32[72, {1}, {2}, {2}] = permute(%y) {{dims = [0, 3, 1, 2]}}
+      %s: f32[72, {1}, {2}, {2}] = tanh(%z)
+      return %z, %s
+    }})", side, channels, kernel, out, stride, padding);
+    INFO(of_weight);
+    CHECK(fault_of(of_weight, 128) == "");
+    const std::string of_input = fmt::format(R"(graph @main (%w: f32[72, {2}, {2}, {1}], %g: f32[2, {3}, {3}, 72]) {{
+      %y: f32[2, {0}, {0}, {1}] = conv_input_sum_channels_last(%w, %g) {{before = [{5}, {5}], dilation = [1, 1], groups = 1, sizes = [{0}, {0}], stride = [{4}, {4}]}}
+      %z: f32[2, {0}, {0}, {1}] = tanh(%y)
+      return %z
+    }})", side, channels, kernel, out, stride, padding);
+    INFO(of_input);
+    if (channels > 8) CHECK(fault_of(of_input, 128) == "");
+  }
+}
+
 TEST_CASE("products of what is no finite number, or nearly none", "[ptx][products]") {
   const ir::Graph graph = llvm_test::parse("graph @main (%x: f32[64, 96], %y: f32[96, 64]) {\n  %z: f32[64, 64] = matmul(%x, %y)\n  return %z\n}");
   auto [tensors, views] = llvm_test::random_inputs(graph);

@@ -1,4 +1,6 @@
 // Convolutions of pictures and weights whose channels lie last, for devices on which a library is faster at these.
+#include <algorithm>
+
 #include "core/ops/catalog.h"
 #include "core/ops/notation/family.h"
 #include "core/ops/notation/move.h"
@@ -30,13 +32,13 @@ Shape arranged(const Shape& shape, const std::vector<std::int64_t>& dims) {
   return to;
 }
 
-/// Input and weight have their channels last.
+/// The first operands, pictures and weights, have their channels last, and so has what comes of them.
 constexpr std::size_t kPermuted = 2;
 
-/// What a `convolution` of the same pictures gives.
-Result<infer::Types> infer_convolution(const OpQuery& q) {
-  infer::require_operands(q, 2, 3);
-  for (std::size_t i = 0; i < kPermuted; ++i) TENON_USER_CHECK(q.type(i).rank() >= 3, "takes an input and a weight of at least 3 dimensions, not {}", q.type(i).rank());
+/// What the op gives of the same pictures and weights with their channels second.
+Result<infer::Types> infer_as(std::string_view plain, const OpQuery& q) {
+  infer::require_operands(q, kPermuted, 3);
+  for (std::size_t i = 0; i < kPermuted; ++i) TENON_USER_CHECK(q.type(i).rank() >= 3, "takes pictures and weights of at least 3 dimensions, not {}", q.type(i).rank());
   ir::Graph pictures;
   for (const ir::SymbolInfo& symbol : q.graph().symbols()) pictures.add_symbol(symbol);
   Values operands;
@@ -45,17 +47,38 @@ Result<infer::Types> infer_convolution(const OpQuery& q) {
     const Shape shape = i < kPermuted ? arranged(type.shape, channels_second(type.rank())) : type.shape;
     operands.push_back(pictures.add_input(ir::Type::tensor(type.dtype, shape, type.device)));
   }
-  const auto found = find_op("convolution")->infer(OpQuery(pictures, operands, q.attributes()));
+  const auto found = find_op(plain)->infer(OpQuery(pictures, operands, q.attributes()));
   if (!found) return found.error();
   const ir::Type& type = found->front();
   return infer::one(q, type.dtype, arranged(type.shape, channels_last(type.rank())));
 }
 
-Values decompose_convolution(NodeBuilder& b, const OpQuery& q) {
+Values decompose_as(std::string_view plain, NodeBuilder& b, const OpQuery& q) {
   Values operands(q.operands().begin(), q.operands().end());
   const std::size_t rank = q.type(0).rank();
   for (std::size_t i = 0; i < kPermuted; ++i) operands[i] = permute_by(b, operands[i], channels_second(rank));
-  return {permute_by(b, b.one("convolution", operands, q.attributes()), channels_last(rank))};
+  return {permute_by(b, b.one(std::string(plain), operands, q.attributes()), channels_last(rank))};
+}
+
+/// The op of that name with what it is made of arranged anew.
+Op arranged_op(const char* plain, const char* name, const char* schema, std::vector<Alias> aliases) {
+  Op op;
+  op.name = name;
+  op.schema = schema;
+  op.aliases = std::move(aliases);
+  op.infer = [plain](const OpQuery& q) { return infer_as(plain, q); };
+  op.traits.is_inferred_whole = true;
+  op.decompose = [plain](NodeBuilder& b, const OpQuery& q) { return decompose_as(plain, b, q); };
+  op.samples = [plain] {
+    std::vector<Sample> all = find_op(plain)->samples();
+    for (Sample& sample : all)
+      for (std::size_t i = 0; i < kPermuted; ++i) {
+        auto& shape = sample.operands[i].shape;
+        std::rotate(shape.begin() + 1, shape.begin() + 2, shape.end());
+      }
+    return all;
+  };
+  return op;
 }
 
 std::vector<Sample> convolution_samples() {
@@ -74,19 +97,25 @@ std::vector<Sample> convolution_samples() {
 }
 
 Op convolution_channels_last_op() {
-  Op op;
-  op.name = "convolution_channels_last";
-  op.schema = "(Tensor input, Tensor weight, Tensor? bias=None, *, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1) -> Tensor";
-  op.aliases = names({"tenon._by_torch.convolution_channels_last"}, "(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)");
-  op.infer = infer_convolution;
-  op.traits.is_inferred_whole = true;
-  op.decompose = decompose_convolution;
+  Op op = arranged_op("convolution", "convolution_channels_last",
+                      "(Tensor input, Tensor weight, Tensor? bias=None, *, int[] stride=1, int[] padding=0, int[] dilation=1, int groups=1) -> Tensor",
+                      names({"tenon._by_torch.convolution_channels_last"}, "(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1)"));
   op.samples = convolution_samples;
   return op;
 }
 
+Op conv_weight_sum_channels_last_op() {
+  return arranged_op("conv_weight_sum", "conv_weight_sum_channels_last", "(Tensor input, Tensor gradient, *, int[] kernel, int[] stride, int[] before, int[] dilation, int groups=1) -> Tensor",
+                     names({"tenon._by_torch.conv_weight_sum_channels_last"}, "(input, gradient, kernel, stride, before, dilation, groups=1)"));
+}
+
+Op conv_input_sum_channels_last_op() {
+  return arranged_op("conv_input_sum", "conv_input_sum_channels_last", "(Tensor weight, Tensor gradient, *, int[] sizes, int[] stride, int[] before, int[] dilation, int groups=1) -> Tensor",
+                     names({"tenon._by_torch.conv_input_sum_channels_last"}, "(weight, gradient, sizes, stride, before, dilation, groups=1)"));
+}
+
 }  // namespace
 
-Family channels_last_ops() { return {convolution_channels_last_op()}; }
+Family channels_last_ops() { return {convolution_channels_last_op(), conv_weight_sum_channels_last_op(), conv_input_sum_channels_last_op()}; }
 
 }  // namespace tenon::ops

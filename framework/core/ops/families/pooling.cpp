@@ -247,6 +247,16 @@ std::optional<std::int64_t> common_count(const OpQuery& q) {
   return q.constant_integer("divisor_override", count);
 }
 
+/// The sums of windows; where each is a whole picture of a device, of its dimensions: the gradient of that is no scatter.
+ir::ValueId sum_of_windows(NodeBuilder& b, const OpQuery& q, ir::ValueId x, ir::Attributes windows) {
+  const ir::Type type = b.graph().type(x);
+  const bool whole = q.find("output_size") && std::ranges::all_of(q.integers("output_size"), [](const Dim& d) { return d == Dim(1); });
+  if (!whole || type.device.is_host()) return b.one("window_sum", {x}, std::move(windows));
+  std::vector<Dim> dims;
+  for (std::size_t d = type.rank() - q.integers("output_size").size(); d < type.rank(); ++d) dims.emplace_back(static_cast<std::int64_t>(d));
+  return b.one("sum", {x}, {{"dim", dims}, {"dtype", type.dtype}, {"keepdim", true}});
+}
+
 Values decompose_average(NodeBuilder& b, const OpQuery& q) {
   const DType result = q.type(0).dtype, t = compute_type(result);
   const auto count = q.find("divisor_override") ? std::optional(q.constant_integer("divisor_override")) : common_count(q);
@@ -257,7 +267,7 @@ Values decompose_average(NodeBuilder& b, const OpQuery& q) {
     if (a.name != "count_include_pad") windows.push_back(a);
   }
   if (!q.find("count_include_pad") && !q.find("output_size")) sizes.push_back({"count_include_pad", true});
-  const ir::ValueId sum = b.one("window_sum", {b.cast(q.operands()[0], t)}, windows);
+  const ir::ValueId sum = sum_of_windows(b, q, b.cast(q.operands()[0], t), std::move(windows));
   const ir::ValueId divisor = !count ? b.one("window_size", {}, sizes) : is_float(t) ? b.literal(static_cast<double>(*count)) : b.literal(Dim(*count));
   return {b.cast(b.one(is_float(t) ? "div" : "trunc_divide", {sum, divisor}), result)};
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -57,38 +58,63 @@ ValueId table(GradBuilder& g, const std::vector<std::int64_t>& elements) {
   return g.nodes().constant(ir::Type::tensor(DType::i64, {Dim(static_cast<std::int64_t>(elements.size()))}), {owner, owner->data()});
 }
 
+/// One window for each element of a dimension. Where `there` is given and false, none.
+struct Turn {
+  ValueId window;
+  std::optional<ValueId> there;
+};
+
+/// What a table says, computed where the tensors are: constants lie in the host's memory.
+Turn computed_turn(GradBuilder& g, const PoolWindows& w, std::int64_t elements, std::int64_t count, std::int64_t turn) {
+  const auto number = [&](std::int64_t n) { return g.nodes().literal(Dim(n)); };
+  const ValueId moved = g.one("add", {g.positions({Dim(elements)}, 0), number(w.padding - (w.kernel - 1) * w.dilation + w.stride - 1)});
+  const ValueId first = g.one("maximum", {g.one("floor_divide", {moved, number(w.stride)}), number(0)});
+  const ValueId window = turn == 0 ? first : g.one("add", {first, number(turn)});
+  const std::int64_t last = std::max<std::int64_t>(0, (elements - 1 + w.padding - (w.kernel - 1) * w.dilation + w.stride - 1) / w.stride) + turn;
+  if (last < count) return {window, {}};
+  return {g.one("minimum", {window, number(count - 1)}), g.one("lt", {window, number(count)})};
+}
+
+/// The windows that elements of a dimension may be in, by turn.
+std::vector<Turn> turns_of(GradBuilder& g, const PoolWindows& w, std::int64_t elements, std::int64_t count) {
+  std::vector<Turn> turns;
+  const bool on_host = g.type(g.operand()).device.is_host();
+  for (const auto& windows : tables_of(w, elements, count))
+    turns.push_back(on_host ? Turn{table(g, windows), {}} : computed_turn(g, w, elements, count, std::ssize(turns)));
+  return turns;
+}
+
 /// What lies in some windows, once for each element; and the places of their largest elements.
 struct Read {
   ValueId places, gradient;
 };
 
-/// The windows that each element may be in, of all dimensions, in their order; nothing where they are too many, or not known, or where the tables that
-/// say them are not: constants lie in the host's memory.
+/// Of windows that are not there the places are none's.
+Read taken(GradBuilder& g, const Read& read, const Turn& turn, std::size_t dim) {
+  const auto at_turn = [&](ValueId v) { return g.one("index", {v, turn.window}, {{"dims", std::vector<Dim>{Dim(static_cast<std::int64_t>(dim))}}}); };
+  Read made{at_turn(read.places), at_turn(read.gradient)};
+  if (!turn.there) return made;
+  Shape beside(g.shape(made.places).size() - dim, Dim(1));
+  beside[0] = g.shape(*turn.there)[0];
+  made.places = g.one("where", {g.reshape(*turn.there, beside), made.places, g.nodes().literal(Dim(-1))});
+  return made;
+}
+
+/// The windows that each element may be in, of all dimensions, in their order; nothing where they are too many, or not known.
 std::vector<Read> windows_by_element(GradBuilder& g, ValueId places, std::size_t spatial) {
-  if (!g.type(places).device.is_host()) return {};
   const std::vector<PoolWindows> windows = windows_of(g.query(), spatial);
   const Shape in = g.shape(g.operand()), out = g.shape(places);
   if (windows.size() != spatial) return {};
-  std::vector<std::vector<std::vector<std::int64_t>>> tables;
-  std::size_t turns = 1;
-  for (std::size_t d = 0; d < spatial; ++d) {
-    const Dim &elements = in[in.size() - spatial + d], &count = out[out.size() - spatial + d];
-    if (!elements.is_constant() || !count.is_constant() || count.constant() == 0) return {};
-    tables.push_back(tables_of(windows[d], elements.constant(), count.constant()));
-    turns *= tables.back().size();
-  }
-  if (turns > kMostWindows) return {};
   std::vector<Read> reads{{places, g.gradient()}};
   for (std::size_t d = 0; d < spatial; ++d) {
-    const Dim dim(static_cast<std::int64_t>(in.size() - spatial + d));
+    const std::size_t dim = in.size() - spatial + d;
+    const Dim &elements = in[dim], &count = out[dim];
+    if (!elements.is_constant() || !count.is_constant() || count.constant() == 0) return {};
+    if (reads.size() * tables_of(windows[d], elements.constant(), count.constant()).size() > kMostWindows) return {};
     std::vector<Read> of_dimension;
-    std::vector<ValueId> turns_of_dimension;
-    for (const auto& elements : tables[d]) turns_of_dimension.push_back(table(g, elements));
+    const std::vector<Turn> turns = turns_of(g, windows[d], elements.constant(), count.constant());
     for (const Read& read : reads)
-      for (ValueId turn : turns_of_dimension) {
-        const auto taken = [&](ValueId v) { return g.one("index", {v, turn}, {{"dims", std::vector<Dim>{dim}}}); };
-        of_dimension.push_back({taken(read.places), taken(read.gradient)});
-      }
+      for (const Turn& turn : turns) of_dimension.push_back(taken(g, read, turn, dim));
     reads = std::move(of_dimension);
   }
   return reads;

@@ -2,6 +2,7 @@
 // program too, and what a load is handed is added up at the index it loaded from.
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "core/ops/build/expand.h"
 #include "core/ops/catalog.h"
@@ -161,6 +162,7 @@ class ElementProgram {
     if (const auto dimensions = dimensions_of(load, operand)) return and_sum(b_.cast(summed(handed, *dimensions), operand.dtype));
     if (is_one_leaf(load)) handed = b_.one("where", {tensor(registers_[load.args[0]], DType::b8), handed, b_.literal(0.0)});
     const auto indices = indices_of(load, registers_);
+    if (const auto chosen = chosen_dimension(load, operand)) return and_sum(b_.cast(at_chosen(handed, *chosen, indices[chosen->dim], operand), operand.dtype));
     Shape spanned(extents_.size(), Dim(1));
     for (std::size_t d = 0; d < spanned.size(); ++d)
       for (ValueId index : indices)
@@ -185,6 +187,36 @@ class ElementProgram {
       loops.push_back(index.payload);
     }
     return loops;
+  }
+
+  /// A load of one element of each row along a dimension, whose others are loops over all of them.
+  struct ChosenDimension {
+    std::size_t dim = 0;
+    std::vector<std::size_t> loops;  // of the other dimensions
+  };
+
+  /// What elements are handed needs no scatter on a card then, where the order of one is dear.
+  std::optional<ChosenDimension> chosen_dimension(const Instruction& load, const ir::Type& operand) const {
+    if (b_.device().is_host() || load.index_count != operand.rank()) return {};
+    ChosenDimension chosen{.dim = operand.rank(), .loops = {}};
+    for (std::uint32_t k = 0; k < load.index_count; ++k) {
+      const Instruction& index = program_.instructions[program_.indices[load.first_index + k]];
+      const bool is_loop = runs_over(index, operand.shape[k]) && std::ranges::find(chosen.loops, index.payload) == chosen.loops.end();
+      if (!is_loop && std::exchange(chosen.dim, k) != operand.rank()) return {};
+      if (is_loop) chosen.loops.push_back(index.payload);
+    }
+    for (std::size_t l = 0; l < extents_.size(); ++l)
+      if (std::ranges::find(chosen.loops, l) == chosen.loops.end() && !(extents_[l] == Dim(1))) return {};
+    return chosen.dim < operand.rank() ? std::optional(chosen) : std::nullopt;
+  }
+
+  /// What was handed to the element of each row that was loaded, and zeros beside it.
+  ValueId at_chosen(ValueId handed, const ChosenDimension& chosen, ValueId index, const ir::Type& operand) {
+    Shape row = operand.shape, places(operand.rank(), Dim(1));
+    row[chosen.dim] = Dim(1), places[chosen.dim] = operand.shape[chosen.dim];
+    const auto of_rows = [&](ValueId v) { return b_.one("reshape", {in_order(v, chosen.loops)}, {{"shape", row}}); };
+    const ValueId count = b_.one("arange", {}, {{"dtype", DType::i64}, {"end", places[chosen.dim]}, {"start", Dim(0)}, {"step", Dim(1)}});
+    return b_.one("where", {b_.one("eq", {b_.one("reshape", {count}, {{"shape", places}}), of_rows(index)}), of_rows(handed), b_.literal(0.0)});
   }
 
   static std::vector<Dim> dims_of(const std::vector<std::size_t>& numbers) {

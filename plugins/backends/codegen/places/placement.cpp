@@ -89,13 +89,13 @@ std::vector<Placement::Intermediate> Placement::intermediates(const ir::Graph& g
   return found;
 }
 
-std::vector<TenonAliasPermit> Placement::aliases(const ir::Graph& graph, const Plan& plan) const {
+std::vector<TenonAliasPermit> Placement::aliases(const ir::Graph& graph, const Plan& plan, bool loses_memory) const {
   const auto last = last_uses(graph, plan);
   std::vector<std::size_t> first(places_.size(), 0);  // the step that begins a value, of which others may write parts
   for (std::size_t s = plan.steps.size(); s-- > 0;)
     for (std::size_t v : values_of(plan.steps[s], graph, true)) first[v] = s;
   std::vector<TenonAliasPermit> found;
-  for (std::size_t s = plan.steps.size(); s-- > 0 && !may_stop(plan.steps[s]);)
+  for (std::size_t s = plan.steps.size(); s-- > 0 && (loses_memory || !may_stop(plan.steps[s]));)
     for (const auto& [written, read] : overwritings(plan.steps[s])) {
       const Place &to = places_[written.value], &from = places_[read.value];
       if (to.kind == Place::Kind::output && from.kind == Place::Kind::input && first[written.value] == s && last[read.value] == s) found.push_back({to.index, from.index});

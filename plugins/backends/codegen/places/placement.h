@@ -43,8 +43,9 @@ class Placement {
   /// Forgets where single values are: what is left are sizes of the workspace.
   void forget_values() { places_ = decltype(places_)(), unread_ = decltype(unread_)(); }
 
-  /// Outputs that are written over an input when nothing reads it any more and nothing can fail but for want of memory.
-  std::vector<TenonAliasPermit> aliases(const ir::Graph& graph, const Plan& plan) const;
+  /// Outputs that are written over an input when nothing reads it any more and nothing can fail but for want of memory; or whatever can fail, where
+  /// memory is lost with it.
+  std::vector<TenonAliasPermit> aliases(const ir::Graph& graph, const Plan& plan, bool loses_memory = false) const;
 
   /// Bytes of the workspace, and where its slots begin: known beforehand, or from a call's sizes.
   bool has_fixed_sizes() const { return fixed_sizes_; }

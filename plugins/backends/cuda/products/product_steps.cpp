@@ -129,6 +129,15 @@ void order_sum(Kernel& kernel) {
   if (best != kernel.inner.end() && operands_along(*best) > operands_along(kernel.inner.back())) std::rotate(best, best + 1, kernel.inner.end());
 }
 
+/// Of the loops of a right operand that does not lie along the sum, the one along which it lies side by side comes last, whatever the result's order:
+/// more is read than written.
+void order_columns(Kernel& kernel) {
+  const auto sides = product_sides(kernel);
+  if (!sides || runs_along(kernel, sides->b, kernel.inner.back().variable) || runs_along(kernel, sides->b, kernel.outer.back().variable)) return;
+  const auto lies_along = [&](const Loop& l) { return std::ranges::count(sides->columns, l.variable, &Loop::variable) && runs_along(kernel, sides->b, l.variable); };
+  if (const auto found = std::ranges::find_if(kernel.outer, lies_along); found != kernel.outer.end()) std::rotate(found, found + 1, kernel.outer.end());
+}
+
 /// A step without the operations and the buffers that nothing needs.
 class Pruned {
  public:
@@ -185,6 +194,7 @@ void shape_product(KernelStep& step, IndexAlgebra& algebra) {
   Kernel& kernel = step.kernel;
   order_by_store(kernel, kernel.outer);
   order_sum(kernel);
+  order_columns(kernel);
   merge_contiguous(kernel, kernel.inner, algebra);
   merge_contiguous(kernel, kernel.outer, algebra);
 }
@@ -196,6 +206,10 @@ std::vector<ValueId> written_for_products(const ir::Graph& graph) {
     const ir::Value& v = graph.value(value);
     return v.kind == ir::ValueKind::result && graph.node(v.node).op == "permute" ? std::optional(graph.node(v.node)) : std::nullopt;
   };
+  const auto is_padded = [&](ValueId value) {
+    const ir::Value& v = graph.value(value);
+    return v.kind == ir::ValueKind::result && graph.node(v.node).op == "pad";
+  };
   const auto last_of = [](const ir::Node& permute) { return static_cast<std::size_t>(std::get<std::vector<Dim>>(*permute.attribute("dims")).back().constant()); };
   const auto users = graph.users();
   std::vector<ValueId> written;
@@ -204,9 +218,10 @@ std::vector<ValueId> written_for_products(const ir::Graph& graph) {
     if (node.op == "permute" && graph.type(node.results[0]).rank() == 4 && last_of(node) == 1 && !users[node.results[0].value].empty() &&
         std::ranges::all_of(users[node.results[0].value], [&](NodeId user) { return graph.node(user).op == "permute" && last_of(graph.node(user)) == 2; }))
       written.push_back(node.results[0]);  // and back
-    if (node.op != "conv_sum") continue;
+    if (node.op != "conv_sum" && node.op != "conv_weight_sum") continue;
     for (const ValueId operand : node.operands) {
       const auto back = permuted(operand), last = back ? permuted(back->operands[0]) : std::nullopt;
+      if (back && is_padded(back->operands[0])) written.push_back(back->operands[0]);
       if (!last) continue;
       const ir::Shape lies = graph.type(last->operands[0]).resolved_strides();
       if (!(lies[last_of(*last)] == Dim(1))) written.push_back(last->results[0]);

@@ -112,36 +112,47 @@ void CardProgram::find_runs() {
   }
 }
 
-/// Outputs that may lie on inputs, and all inputs, count as one memory: which of them are the same a call says.
+/// All inputs count as one memory, since a call says which of them are the same; those that an output may lie on have each a part of it: they are
+/// inputs that a program updates, and nobody else's.
 void CardProgram::find_order() {
   constexpr std::size_t kInputs = 0, kWorkspace = 1, kOthers = 2;
-  constexpr std::int64_t kWhole = 1;
-  std::vector<bool> on_inputs(graph_.outputs().size(), false);
-  for (const TenonAliasPermit& permit : aliases()) on_inputs[permit.output] = true;
+  const auto inputs = static_cast<std::int64_t>(graph_.inputs().size());
+  std::map<std::uint32_t, std::vector<std::uint32_t>> updates;  // by output: the inputs that it may lie on
+  std::vector<bool> is_updated(graph_.inputs().size(), false);
+  for (const TenonAliasPermit& permit : aliases()) updates[permit.output].push_back(permit.input), is_updated[permit.input] = true;
   std::vector<std::int64_t> bytes;  // by slot of the workspace
   if (placement_.has_fixed_sizes()) bytes.resize(placement_.slot_count(), 0);
   for (const Run& run : runs_)
     for (std::size_t b = 0; b < run.parameters.size() && !bytes.empty(); ++b)
       if (const Place& place = run.parameters[b].place; place.kind == Place::Kind::workspace)
         bytes[place.index] = std::max(bytes[place.index], plan_.step(run.kernel).kernel.buffers[b].bytes.constant());
-  const auto touch = [&](const Place& place, bool written) -> Touch {
-    if (place.kind == Place::Kind::input) return {kInputs, 0, kWhole, written};
-    if (place.kind == Place::Kind::output) return {on_inputs[place.index] ? kInputs : kOthers + place.index, 0, kWhole, written};
-    if (bytes.empty()) return {kOthers + graph_.outputs().size() + place.index, 0, kWhole, written};
-    const auto begin = static_cast<std::int64_t>(placement_.fixed_offsets()[place.index]);
-    return {kWorkspace, begin, begin + bytes[place.index], written};
-  };
   std::vector<std::vector<Touch>> touched;
+  const auto touch_input = [&](std::int64_t input, bool written) {
+    const bool apart = is_updated[static_cast<std::size_t>(input)];
+    touched.back().push_back({kInputs, apart ? input : 0, apart ? input + 1 : inputs, written});
+  };
+  const auto touch = [&](const Place& place, bool written) {
+    if (place.kind == Place::Kind::input) return touch_input(place.index, written);
+    if (place.kind == Place::Kind::output) {
+      touched.back().push_back({kOthers + place.index, 0, 1, written});
+      if (const auto found = updates.find(place.index); found != updates.end())
+        for (const std::uint32_t input : found->second) touch_input(input, written);
+      return;
+    }
+    if (bytes.empty()) return touched.back().push_back({kOthers + graph_.outputs().size() + place.index, 0, 1, written});
+    const auto begin = static_cast<std::int64_t>(placement_.fixed_offsets()[place.index]);
+    touched.back().push_back({kWorkspace, begin, begin + bytes[place.index], written});
+  };
   for (const Run& run : runs_) {
     touched.emplace_back();
     for (std::size_t b = 0; b < run.parameters.size(); ++b)
-      if (!run.parameters[b].number) touched.back().push_back(touch(run.parameters[b].place, plan_.step(run.kernel).kernel.buffers[b].written));
+      if (!run.parameters[b].number) touch(run.parameters[b].place, plan_.step(run.kernel).kernel.buffers[b].written);
   }
   after_ = order_of(touched);
 }
 
 std::vector<TenonAliasPermit> CardProgram::aliases() const {
-  auto permits = placement_.aliases(graph_, plan_.plan);
+  auto permits = placement_.aliases(graph_, plan_.plan, true);  // a kernel that stops ends the context
   std::erase_if(permits, [&](const TenonAliasPermit& permit) { return graph_.type(graph_.inputs()[permit.input]).is_host_scalar(); });
   return permits;
 }

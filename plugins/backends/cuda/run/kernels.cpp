@@ -14,6 +14,7 @@
 #include "fusion/step_nodes.h"
 #include "graph/decomposition.h"
 #include "products/ends_of_products.h"
+#include "products/laid_products.h"
 #include "products/product_emitter.h"
 #include "run/early_steps.h"
 #include "schedule/gpu_machine.h"
@@ -70,6 +71,8 @@ const ir::Node* without_meaning(const ir::Graph& graph) {
 /// Points of loops from which a product is worth a call of a library, and how often it reads each element then: what a kernel of this size
 /// takes is some ten microseconds, and that of a library a few, beside the ten that its call costs the host.
 constexpr double kLargeProduct = 4 * 1024 * 1024, kReads = 32, kReadsOfTwo = 4;
+/// The same where sums are so short that their loops wait for what they write.
+constexpr double kLargeOfShortSums = 16 * kLargeProduct, kShortSum = 64;
 
 /// Whether a sum has factors that each are the same for all of some outer loop: a matrix product, whatever its shape.
 bool has_two_factors(const codegen::Kernel& kernel) {
@@ -84,11 +87,11 @@ bool has_two_factors(const codegen::Kernel& kernel) {
 
 /// Whether a kernel goes over points far more often than there are elements: a matrix product, a convolution, as loops.
 bool is_product(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) {
-  const double points = codegen::estimated_points(algebra, kernel.outer) * codegen::estimated_points(algebra, kernel.inner);
+  const double depth = codegen::estimated_points(algebra, kernel.inner), points = codegen::estimated_points(algebra, kernel.outer) * depth;
   double elements = 1;
   for (const codegen::Buffer& b : kernel.buffers)
     if (!b.row) elements += algebra.estimate(b.bytes) / static_cast<double>(size_of(b.dtype));
-  return points >= kLargeProduct && points >= (has_two_factors(kernel) ? kReadsOfTwo : kReads) * elements;
+  return points >= (depth < kShortSum ? kLargeOfShortSums : kLargeProduct) && points >= (has_two_factors(kernel) ? kReadsOfTwo : kReads) * elements;
 }
 
 /// " from -68": bytes from the beginning of a value to where its parameter points. Nothing where that differs by run.
@@ -135,6 +138,7 @@ const char* name_of_step(const codegen::Step& step) {
 void prepare(ir::Graph& graph) {
   codegen::decompose_composites(graph, true);
   read_numbers_where_they_are(graph);
+  lay_products(graph);
   move_ends_of_products(graph);
   std::vector<ir::Output> outputs(graph.outputs().begin(), graph.outputs().end());
   std::set<std::uint32_t> seen;

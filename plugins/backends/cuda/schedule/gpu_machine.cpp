@@ -93,7 +93,8 @@ bool GpuMachine::worth_matrix_kernel(const codegen::ProductSize& product) const 
   return multiplies(product.left) && multiplies(product.right) && !is_short && std::min(product.all_rows, product.all_columns) >= kFewestRows;
 }
 
-bool GpuMachine::worth_following(const codegen::ProductSize&, std::size_t) const { return true; }
+/// What an optimizer does with the gradient of a convolution's weight reads in another order than that is multiplied in.
+bool GpuMachine::worth_following(const codegen::ProductSize& product, std::size_t reads) const { return reads == 0 || !product.over_windows; }
 
 bool GpuMachine::worth_chaining(const codegen::ChainSize&) const { return false; }
 

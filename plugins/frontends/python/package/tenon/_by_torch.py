@@ -35,6 +35,16 @@ def conv_input_sum(weight: torch.Tensor, gradient: torch.Tensor, sizes: list[int
     return found if even else _padded(found, [-n for n in before], [-n for n in after])
 
 
+def conv_weight_sum_channels_last(input: torch.Tensor, gradient: torch.Tensor, kernel: list[int], stride: list[int], before: list[int], dilation: list[int], groups: int = 1) -> torch.Tensor:
+    pictures, gradients = (tensor.contiguous().movedim(-1, 1) for tensor in (input, gradient))
+    return conv_weight_sum(pictures, gradients, kernel, stride, before, dilation, groups).movedim(1, -1)
+
+
+def conv_input_sum_channels_last(weight: torch.Tensor, gradient: torch.Tensor, sizes: list[int], stride: list[int], before: list[int], dilation: list[int], groups: int = 1) -> torch.Tensor:
+    weights, gradients = (tensor.contiguous().movedim(-1, 1) for tensor in (weight, gradient))
+    return conv_input_sum(weights, gradients, sizes, stride, before, dilation, groups).movedim(1, -1)
+
+
 def conv_gradients(weight: torch.Tensor, input: torch.Tensor, gradient: torch.Tensor, kernel: list[int], stride: list[int], before: list[int], dilation: list[int], groups: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
     """Those of the input and of the weight."""
     if not _is_even(stride, before, _reached(input.shape[2:], gradient, kernel, stride, before, dilation)):
