@@ -1,4 +1,7 @@
 """Modes of torch that no graph holds for: what a program does in one runs as it is, what comes after it is compiled again."""
+import subprocess
+import sys
+
 import pytest
 import tenon
 
@@ -77,3 +80,43 @@ def test_a_long_stay_ends():
 
     x = torch.zeros(2)
     torch.testing.assert_close(tenon.compile(fn)(x), fn(x))
+
+
+FIRST_CALL = """
+import torch, tenon
+from torch.utils._python_dispatch import TorchDispatchMode
+
+class Seen(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+names, x = [], torch.ones(5)
+with Seen():
+    tenon.compile(lambda x: torch.add(x, x))(x)
+print(names)
+"""
+
+
+def test_a_mode_of_the_first_call_sees_the_program_alone():
+    """What Tenon asks of torch when it first meets it is its own."""
+    run = subprocess.run([sys.executable, "-c", FIRST_CALL], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "['aten.add.Tensor']"
+
+
+def test_a_subclass_sees_its_operations_alone():
+    """Nothing is read of it before it is known that it is one."""
+    names = []
+
+    class Named(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            names.append(func.__name__)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    x = torch.ones(2).as_subclass(Named)
+    compiled = tenon.compile(lambda x: x + 1)
+    for _ in range(3):
+        names.clear()
+        compiled(x)
+        assert names == ["add"]

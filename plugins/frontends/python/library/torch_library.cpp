@@ -207,6 +207,8 @@ bool layout_is_known(TorchLibrary& torch) {
 
 std::unique_ptr<TorchLibrary> load(Ref module) {
   const InferenceScope scope(false, checked(PyObject_CallMethod(module.get(), "is_inference_mode_enabled", nullptr)).is(Py_True));  // for what the checks make
+  const Ref unseen = Ref::steal(PyObject_CallMethod(attribute(module, "_C").get(), "_DisableTorchDispatch", nullptr));  // by modes of the program, as long as it lives
+  if (!unseen) PyErr_Clear();
   auto torch = std::make_unique<TorchLibrary>();
   torch->module = std::move(module);
   find_objects(*torch);

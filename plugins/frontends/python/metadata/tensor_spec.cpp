@@ -59,11 +59,8 @@ bool has_usual_keys(const TorchLibrary& torch, ir::Device device, std::uint64_t 
   return keys == (device.is_host() ? torch.plain_keys : torch_device(device).plain_keys) || is_inference_key_set(torch, device, keys);
 }
 
-/// Why a tensor is not one that a graph takes; empty when it is.
+/// Why a tensor of torch's own class is not one that a graph takes; empty when it is.
 Refusal odd_torch(const TorchLibrary& torch, PyObject* tensor, ir::Device device) {
-  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
-  if (type != torch.tensor.get() && type != torch.parameter.get())
-    return fmt::format("a tensor of the subclass {}", Py_TYPE(tensor)->tp_name);
   if (!attribute(tensor, "layout").is(torch.strided.get())) return "a sparse tensor";
   if (attribute(tensor, "is_quantized").is(Py_True)) return "a quantized tensor";
   if (flag(tensor, "is_conj")) return "a lazily conjugated tensor";
@@ -115,6 +112,8 @@ std::optional<TensorSpec> read_fields(const TorchLibrary& torch, PyObject* tenso
 
 std::variant<TensorSpec, Refusal> read_torch(const TorchLibrary& torch, PyObject* tensor) {
   if (std::optional<TensorSpec> plain = read_fields(torch, tensor)) return std::move(*plain);
+  PyObject* type = reinterpret_cast<PyObject*>(Py_TYPE(tensor));
+  if (type != torch.tensor.get() && type != torch.parameter.get()) return fmt::format("a tensor of the subclass {}", Py_TYPE(tensor)->tp_name);  // which may see what is read of it
   TensorSpec spec;
   try {
     spec.device = device_meant_by(torch, attribute(tensor, "device").get());
