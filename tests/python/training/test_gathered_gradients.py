@@ -77,3 +77,20 @@ def test_on_halves():
     eager = torch.autograd.grad(y, x, weight)[0]
     assert mine.dtype == torch.bfloat16
     assert (mine.double() - judge).norm() <= 1.1 * (eager.double() - judge).norm()
+
+
+def test_a_sparse_gradient_is_sparse():
+    """The graph ends before it, and torch goes on."""
+    b = torch.tensor([[0, 2], [1, 1]])
+
+    def fn(a):
+        return torch.gather(a * 2, 1, b, sparse_grad=True).sin() + torch.gather(a, 1, b, sparse_grad=False)
+
+    leaf = torch.rand(2, 4, requires_grad=True)
+    grads = [torch.autograd.grad(f(leaf).sum(), leaf)[0] for f in (fn, tenon.compile(fn))]
+    assert grads[0].layout == grads[1].layout
+    torch.testing.assert_close(grads[1].to_dense(), grads[0].to_dense())
+    a, other = torch.rand(2, 4, requires_grad=True), torch.rand(2, 4, requires_grad=True)
+    torch.gather(a, 1, b, sparse_grad=True).sum().backward()
+    tenon.compile(lambda x: torch.gather(x, 1, b, sparse_grad=True))(other).sum().backward()
+    assert a.grad.layout == other.grad.layout == torch.sparse_coo

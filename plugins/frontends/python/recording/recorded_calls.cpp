@@ -50,6 +50,7 @@ Ref RecordedCalls::record_here(PyObject* callable, const ForeignFunction& functi
   if (!function.has(Trait::detaches) && history_.tracks(operands)) {
     history_.require_tracked(operands);
     if (PyObject* out = kwargs ? PyDict_GetItemString(kwargs, "out") : nullptr; out && out != Py_None) throw GraphBreak("out= beside tensors that require grad, which torch refuses");
+    if (PyObject* sparse = kwargs ? PyDict_GetItemString(kwargs, "sparse_grad") : nullptr; sparse == Py_True) throw GraphBreak(fmt::format("{} has a sparse gradient", function.name));
     for_arguments_without_derivative(function, args, kwargs, [&](PyObject* argument) {
       if (const auto index = stand_ins_.find(argument); index && stand_ins_[*index].requires_grad) throw GraphBreak(fmt::format("{}: torch has no derivative by an argument that requires grad", function.name));
     });
