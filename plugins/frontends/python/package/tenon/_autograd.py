@@ -74,12 +74,20 @@ def _taken_apart(tensor):
     return torch._remove_batch_dim(tensor, level, 1, 0), lambda t: torch._add_batch_dim(t, 0, level)
 
 
+def _of_dense(run, tangents):
+    """The gradients for tangents of which some are sparse."""
+    if not any(t is not None and t.layout is not torch.strided for t in tangents):
+        raise RuntimeError("a compiled function takes no gradients that are of a subclass of torch.Tensor")
+    made = run(*(t if t is None else t.to_dense().contiguous() for t in tangents))
+    return made if isinstance(made, tuple) else (made,)
+
+
 def each_of_batch(run, tangents):
     """The gradients for tangents of which some are batches: run(*tangents) for each."""
     apart = [None if t is None or not _is_batch(t) else _taken_apart(t) for t in tangents]
     batches = [part for part in apart if part is not None]
     if not batches:
-        raise RuntimeError("a compiled function takes no gradients that are sparse or of a subclass of torch.Tensor")
+        return _of_dense(run, tangents)
     made = []
     for at in range(len(batches[0][0])):
         plain = (t if part is None else part[0][at] for t, part in zip(tangents, apart))
