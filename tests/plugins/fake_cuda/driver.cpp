@@ -68,7 +68,7 @@ struct State {
   double microseconds = 0;  // that launches took
   std::set<CUgraph> graphs;
   std::set<CUgraphExec> executables;
-  std::size_t graph_launches = 0, hazards = 0;
+  std::size_t graph_launches = 0, hazards = 0, set_nodes = 0;
   bool capturing = false;
   std::string complaint;
 };
@@ -249,6 +249,7 @@ CUresult launch(const CUgraphExec_st& graph) {
 
 std::size_t fake_cuda_launches() { return state().launches; }
 std::size_t fake_cuda_graph_launches() { return state().graph_launches; }
+std::size_t fake_cuda_set_nodes() { return state().set_nodes; }
 std::size_t fake_cuda_graphs() { return state().graphs.size() + state().executables.size(); }
 std::size_t fake_cuda_hazards() { return state().hazards; }
 void fake_cuda_capture(bool on) { state().capturing = on; }
@@ -415,6 +416,7 @@ CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode n
   FAIL_ON_TURN_TO_ACT;
   const auto found = executable->launches.find(node);
   if (found == executable->launches.end()) return wrong("a node of another graph is set");
+  ++state().set_nodes;
   return found->second = launch_of(*given), kSuccess;
 }
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream) {

@@ -12,6 +12,8 @@ const char* fake_cuda_texts();
 /// Graphs that have been launched so far, and graphs and executable graphs that are there now.
 std::size_t fake_cuda_graph_launches();
 std::size_t fake_cuda_graphs();
+/// How often a node of an executable graph has been set.
+std::size_t fake_cuda_set_nodes();
 /// Launches of graphs, refused, in which nodes that no edge orders write and touch the same memory.
 std::size_t fake_cuda_hazards();
 /// Whether streams say from now on that they are being captured.

@@ -73,6 +73,23 @@ TEST_CASE("a long sum with few results is done in parts", "[ptx][products]") {
   CHECK(fault_of(text, 64) == "");
 }
 
+TEST_CASE("the gradient of few weights over many pictures is done in parts, beside each other in clusters too", "[ptx][products]") {
+  const auto gradient = [](int pictures, int side, int channels, int results) {
+    return fmt::format(R"(graph @main (%x: f32[{0}, {1}, {1}, {2}], %g: f32[{0}, {1}, {1}, {3}]) {{
+      %y: f32[{3}, 3, 3, {2}] = conv_weight_sum_channels_last(%x, %g) {{before = [1, 1], dilation = [1, 1], groups = 1, kernel = [3, 3], stride = [1, 1]}}
+      return %y
+    }})", pictures, side, channels, results);
+  };
+  CHECK(scheduled(gradient(2, 32, 8, 16)).kernels.size() == 2);
+  CHECK(fault_of(gradient(2, 32, 8, 16), 64) == "");
+  const auto parts = scheduled(gradient(16, 32, 64, 64), {.clusters = true});
+  REQUIRE(parts.kernels.size() == 2);
+  REQUIRE(parts.kernels[0].schedule.product);
+  CHECK(parts.kernels[0].schedule.product->cluster == 8);
+  CHECK(parts.kernels[0].schedule.product->batches() == 2);
+  CHECK(scheduled(gradient(16, 32, 256, 256), {.clusters = true}).kernels.size() == 1);
+}
+
 TEST_CASE("products of batches", "[ptx][products]") {
   for (const char* dtype : {"f32", "f16"})
     CHECK(fault_of(fmt::format("graph @main (%x: {0}[3, 64, 80], %y: {0}[3, 80, 40]) {{\n  %z: {0}[3, 64, 40] = matmul(%x, %y)\n  return %z\n}}", dtype), 64) == "");

@@ -96,6 +96,26 @@ TEST_CASE("a group is one launch of a graph, and the second call changes what mo
   CHECK(fake_cuda_graphs() == graphs + 2);  // one, and its executable form
 }
 
+TEST_CASE("a group of many kernels keeps graphs for memory that takes turns", "[graphs]") {
+  std::string text = "graph @g (%x: f32[64, 32] on device2:0) {\n", last = "%x";
+  for (int i = 0; i < 30; ++i) {
+    const std::string next = "%v" + std::to_string(i);
+    text += next + ": f32[64, 32] on device2:0 = softmax(" + last + ") {dim = " + std::to_string(i % 2) + "}\n";
+    last = next;
+  }
+  CudaSession session;
+  const TestProgram program = session.compile(text + "return " + last + "\n}\n");
+  const Block x(session, 64 * 32 * 4), d(session, 64 * 32 * 4), e(session, 64 * 32 * 4);
+  const std::size_t graphs = fake_cuda_graphs(), set = fake_cuda_set_nodes();
+  for (int call = 0; call < 6; ++call) REQUIRE(run(program, {x.at()}, {call % 2 ? d.at() : e.at()}) == TENON_OK);
+  CHECK(fake_cuda_graphs() == graphs + 4);  // two, and their executable forms
+  CHECK(fake_cuda_set_nodes() == set);
+  std::vector<std::unique_ptr<Block>> more;
+  for (int call = 0; call < 8; ++call) REQUIRE(run(program, {x.at()}, {more.emplace_back(std::make_unique<Block>(session, 64 * 32 * 4))->at()}) == TENON_OK);
+  CHECK(fake_cuda_graphs() == graphs + 8);
+  CHECK(fake_cuda_set_nodes() > set);
+}
+
 TEST_CASE("a stream that the user captures is given the kernels one by one", "[graphs]") {
   CudaSession session;
   const TestProgram program = session.compile(kBranches);

@@ -264,3 +264,61 @@ TEST_CASE("updates of a card's tensors take no memory beside them where the host
   REQUIRE(run(program, {x.at()}, {h.data(), x.at()}) == TENON_OK);
   CHECK(fake_cuda_most_bytes() == 0);
 }
+
+namespace {
+
+/// Bytes that a run takes beside its inputs and outputs: with updates in memory of their own, and over their inputs, which come last, and as many.
+std::pair<std::size_t, std::size_t> bytes_beside(const std::string& text, std::size_t updates) {
+  constexpr std::size_t kMost = 16384 * 64 * 4;
+  const ir::Graph graph = parse(text);
+  CudaSession session;
+  const TestProgram program = session.compile(text);
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<const void*> inputs;
+  std::vector<void*> apart, over;
+  const auto block = [&] { return blocks.emplace_back(std::make_unique<Block>(session, kMost))->at(); };
+  for (std::size_t i = 0; i < graph.inputs().size(); ++i) inputs.push_back(block());
+  for (std::size_t k = 0; k < graph.outputs().size(); ++k) apart.push_back(block());
+  over = apart;
+  for (std::size_t u = 1; u <= updates; ++u) over[over.size() - u] = const_cast<void*>(inputs[inputs.size() - u]);
+  std::size_t bytes[2];
+  for (int way = 0; way < 2; ++way) {
+    fake_cuda_most_bytes();
+    REQUIRE(run(program, inputs, way ? over : apart) == TENON_OK);
+    bytes[way] = fake_cuda_most_bytes();
+  }
+  return {bytes[0], bytes[1]};
+}
+
+}  // namespace
+
+TEST_CASE("what a reduction in parts updates is written over, though a later kernel reads it", "[memory]") {
+  const auto [apart, over] = bytes_beside(R"(graph @g (%x: f32[16384, 64] on device2:0, %g: f32[16384, 64] on device2:0, %s: f32[64] on device2:0, %m: f32[64] on device2:0) {
+  %t: f32[64] on device2:0 = sum(%x) {dim = [0], keepdim = false}
+  %a: f32[64] on device2:0 = mul(%m, 0.9)
+  %n: f32[64] on device2:0 = add(%a, %t)
+  %c: f32[16384, 64] on device2:0 = sub(%x, %t)
+  %p: f32[16384, 64] on device2:0 = mul(%g, %c)
+  %d: f32[64] on device2:0 = sum(%p) {dim = [0], keepdim = false}
+  %e: f32[64] on device2:0 = mul(%d, 0.1)
+  %u: f32[64] on device2:0 = sub(%s, %e)
+  %w: f32[16384, 64] on device2:0 = mul(%g, %s)
+  %h: f32[16384, 64] on device2:0 = add(%w, %d)
+  return %h, update %s = %u, update %m = %n
+}
+)", 2);
+  CHECK(apart > 0);
+  CHECK(over == apart);
+}
+
+TEST_CASE("what a kernel updates before it goes over its rows again is written over", "[memory]") {
+  const auto [apart, over] = bytes_beside(R"(graph @g (%x: f32[512, 64] on device2:0, %m: f32[64] on device2:0) {
+  %t: f32[64] on device2:0 = sum(%x) {dim = [0], keepdim = false}
+  %a: f32[64] on device2:0 = mul(%m, 0.9)
+  %n: f32[64] on device2:0 = add(%a, %t)
+  %c: f32[512, 64] on device2:0 = sub(%x, %t)
+  return %c, update %m = %n
+}
+)", 1);
+  CHECK(over == apart);
+}

@@ -1,6 +1,7 @@
 #include "fusion/overwriting.h"
 
 #include <algorithm>
+#include <iterator>
 #include <unordered_map>
 
 namespace tenon::codegen {
@@ -37,16 +38,41 @@ bool returns_to_a_place(const Store& store) {
   return only_in(variables.divided, variables.left) || only_in(variables.left, variables.divided);
 }
 
-/// What a store of the last stage writes over what the kernel reads. What is stored before may be read again in between; at a point of that
-/// stage all values are computed before the first is stored.
-std::vector<Overwriting> of_store(const KernelStep& step, std::size_t run, const Store& store) {
+/// The buffers that the stages from one on load, at whatever point.
+std::vector<bool> loaded_from(const Kernel& kernel, std::size_t first) {
+  std::vector<OpId> open;
+  const auto need_place = [&](const Dim& place) {
+    place.for_each_symbol([&](ir::SymbolId s) {
+      if (is_value(s)) open.push_back(s.value - kFirstValue);
+    });
+  };
+  for (std::size_t s = first; s < kernel.stages.size(); ++s) {
+    for (const std::uint32_t r : kernel.stages[s].reductions) std::ranges::copy(kernel.reductions[r].elements, std::back_inserter(open));
+    for (const Store& store : kernel.stages[s].stores) open.push_back(store.value), need_place(store.offset);
+  }
+  std::vector<bool> seen(kernel.operations.size(), false), loaded(kernel.buffers.size(), false);
+  while (!open.empty()) {
+    const OpId id = open.back();
+    open.pop_back();
+    if (seen[id]) continue;
+    seen[id] = true;
+    const Operation& op = kernel.operations[id];
+    if (op.kind == OperationKind::load) loaded[op.payload] = true;
+    std::ranges::copy(needs_of(op), std::back_inserter(open));
+  }
+  return loaded;
+}
+
+/// What a store writes over what the kernel reads, where no later stage loads that. At a point of a stage all values are computed before the first is
+/// stored.
+std::vector<Overwriting> of_store(const KernelStep& step, std::size_t run, const Store& store, const std::vector<bool>& loaded_later) {
   const auto& buffers = step.kernel.buffers;
   const auto& values = run == 0 ? step.buffers : step.others[run - 1];
   std::vector<Overwriting> found;
   if (returns_to_a_place(store)) return found;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const Buffer &from = buffers[i], &to = buffers[store.buffer];
-    if (from.written || from.row || to.row || is_local(values[i]) || size_of(from.dtype) != size_of(to.dtype)) continue;
+    if (loaded_later[i] || from.written || from.row || to.row || is_local(values[i]) || size_of(from.dtype) != size_of(to.dtype)) continue;
     if (reads_only_at(step, run, i, store)) found.push_back({values[store.buffer], values[i]});
   }
   return found;
@@ -62,10 +88,15 @@ std::vector<Overwriting> of_runs(const KernelStep& step) {
   count(step.buffers);
   std::ranges::for_each(step.others, count);
   std::vector<Overwriting> found;
-  for (const Store& store : step.kernel.stages.back().stores)
-    for (std::size_t run = 0; run <= step.others.size(); ++run)
-      for (const Overwriting& o : of_store(step, run, store))
-        if (readers[o.read.value] == 1) found.push_back(o);
+  const auto& stages = step.kernel.stages;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    if (s + 1 < stages.size() && stages[s].kind != StageKind::row) continue;  // a point of an inner loop has others behind it
+    const auto loaded_later = loaded_from(step.kernel, s + 1);
+    for (const Store& store : stages[s].stores)
+      for (std::size_t run = 0; run <= step.others.size(); ++run)
+        for (const Overwriting& o : of_store(step, run, store, loaded_later))
+          if (readers[o.read.value] == 1) found.push_back(o);
+  }
   return found;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fusion/pruning.h"
 #include "loops/merging.h"
 
 namespace tenon::codegen {
@@ -94,7 +95,7 @@ class TwoSteps {
       for (std::size_t a = 0; a < reducer.accumulators.size(); ++a) store.stores.push_back(hand_over(r, a, reducer.accumulators[a]));
     }
     parts_.kernel.stages = {reduce, store};
-    return {std::move(parts_), std::move(whole_)};
+    return {pruned(std::move(parts_)), pruned(std::move(whole_))};
   }
 
  private:

@@ -11,11 +11,25 @@ namespace tenon::codegen {
 
 namespace {
 
+/// The share of the workspace that resting may add to it.
+constexpr std::size_t kMostAdded = 8;
+
 std::size_t aligned(std::size_t bytes) { return (bytes + Placement::kAlignment - 1) & ~(Placement::kAlignment - 1); }
+
+/// As many steps of rest as fit, by halves, into little more than the arena without.
+ArenaPlan rested(const std::vector<ArenaRequest>& requests, ArenaPlan without, std::uint32_t rest) {
+  for (; rest > 0; rest /= 2) {
+    std::vector<ArenaRequest> longer = requests;
+    for (ArenaRequest& request : longer) request.last_step += rest;
+    ArenaPlan arena = plan_arena(longer);
+    if (arena.bytes <= without.bytes + without.bytes / kMostAdded) return arena;
+  }
+  return without;
+}
 
 }  // namespace
 
-Placement::Placement(const ir::Graph& graph, const Plan& plan) {
+Placement::Placement(const ir::Graph& graph, const Plan& plan, std::uint32_t rest) {
   find_unread(graph);
   places_.resize(graph.value_capacity() + plan.temporaries.size());
   for (std::size_t i = 0; i < graph.inputs().size(); ++i)
@@ -34,7 +48,7 @@ Placement::Placement(const ir::Graph& graph, const Plan& plan) {
   }
   const auto values = intermediates(graph, plan);
   fixed_sizes_ = std::ranges::all_of(values, [](const Intermediate& v) { return v.bytes.is_constant(); });
-  if (fixed_sizes_) place_at_offsets(values);
+  if (fixed_sizes_) place_at_offsets(values, rest);
   else for (const Intermediate& v : values) place_in_turn(v);
 }
 
@@ -108,13 +122,14 @@ void Placement::place(const Intermediate& intermediate, std::size_t index) {
 }
 
 /// Sizes are known: values share whatever bytes are free.
-void Placement::place_at_offsets(std::span<const Intermediate> values) {
+void Placement::place_at_offsets(std::span<const Intermediate> values, std::uint32_t rest) {
   std::vector<ArenaRequest> requests;
   for (const Intermediate& v : values) {
     place(v, requests.size());
     requests.push_back({static_cast<std::size_t>(v.bytes.constant()), static_cast<std::uint32_t>(v.from), static_cast<std::uint32_t>(v.to)});
   }
   ArenaPlan arena = plan_arena(requests);
+  if (rest > 0) arena = rested(requests, std::move(arena), rest);
   offsets_ = std::move(arena.offsets), fixed_bytes_ = arena.bytes;
 }
 

@@ -13,9 +13,9 @@ using llvm::Value;
 namespace {
 
 constexpr unsigned kShared = 3;  // an address space
-/// Of products, where there are so many: on one multiprocessor, of which one computes while the other waits.
+/// Of products, where there are more than multiprocessors: on one of these, where one computes while the other waits.
 constexpr std::uint32_t kBlocksAtOnce = 2;
-constexpr std::int64_t kManyBlocks = 200;
+constexpr std::int64_t kManyBlocks = 133;
 constexpr std::int32_t kAllThreads = -1, kWholeWarp = 31;
 
 }  // namespace

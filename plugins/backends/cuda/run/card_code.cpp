@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "device/cards.h"
@@ -79,11 +80,15 @@ CardCode::CardCode(const HostServices& host, int ordinal, const ScheduledPlan& p
   for (std::size_t i = 0; i < schedules_.size(); ++i) functions_.push_back(modules_[module_of[i]]->function(function_of(plan, i, *texts[module_of[i]]), schedules_[i].launch_bytes()));
 }
 
-std::unique_ptr<CardCode::Prepared> CardCode::take() {
+std::unique_ptr<CardCode::Prepared> CardCode::take(const std::vector<std::uint64_t>& given, std::size_t most) {
   const std::lock_guard lock(mutex_);
-  if (prepared_.empty()) return nullptr;
-  auto taken = std::move(prepared_.back());
-  prepared_.pop_back();
+  auto found = std::ranges::find_if(prepared_, [&](const auto& one) { return one->given == given; });
+  if (found == prepared_.end()) {
+    if (prepared_.size() < most) return std::make_unique<Prepared>();
+    found = prepared_.begin();
+  }
+  auto taken = std::move(*found);
+  prepared_.erase(found);
   return taken;
 }
 

@@ -22,13 +22,13 @@ class CardCode {
   /// Whether each kernel waits itself for what is before it.
   bool kernels_wait() const { return kernels_wait_; }
 
-  /// A graph and what it was last given: of one call at a time.
+  /// A graph, null at first, and what it was last given: of one call at a time.
   struct Prepared {
     std::unique_ptr<LaunchGraph> graph;
     std::vector<std::uint64_t> given;
   };
-  /// One that no other call has; null where none is left.
-  std::unique_ptr<Prepared> take();
+  /// One that no other call has: the one that was last given this; else a new one where fewer than `most` wait; else the one that has waited for longest.
+  std::unique_ptr<Prepared> take(const std::vector<std::uint64_t>& given, std::size_t most);
   void give_back(std::unique_ptr<Prepared> prepared);
 
  private:
@@ -37,7 +37,7 @@ class CardCode {
   std::vector<CUfunction> functions_;
   bool kernels_wait_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<Prepared>> prepared_;
+  std::vector<std::unique_ptr<Prepared>> prepared_;  // the one that has waited for longest first
 };
 
 }  // namespace tenon::cuda

@@ -41,6 +41,13 @@ ir::Graph prepared(ir::Graph graph) {
   return graph;
 }
 
+/// Launches that are set about as fast as a graph is chosen; and graphs of more that are kept: memory that is freed by one call and taken by the next
+/// takes turns.
+constexpr std::size_t kFewLaunches = 24, kMostGraphs = 4;
+
+/// Steps for which memory rests: about as many as a layer has in the backward of a network.
+constexpr std::uint32_t kRest = 8;
+
 bool starts_at_vector(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % kVectorBytes == 0; }
 
 std::uint64_t bits_of(const void* number, std::size_t bytes) {
@@ -69,7 +76,7 @@ struct CardProgram::Call {
 };
 
 CardProgram::CardProgram(HostServices host, ir::Graph graph, const Options& options)
-    : host_(host), graph_(prepared(std::move(graph))), ordinal_(ordinal_of(graph_)), graphs_(options.graphs), plan_(plan_of(graph_, options, ordinal_)), placement_(graph_, plan_.plan), log_times_(host.log_enabled("kernel_times")) {
+    : host_(host), graph_(prepared(std::move(graph))), ordinal_(ordinal_of(graph_)), graphs_(options.graphs), plan_(plan_of(graph_, options, ordinal_)), placement_(graph_, plan_.plan, kRest), log_times_(host.log_enabled("kernel_times")) {
   for (const ValueId input : graph_.inputs()) number_bytes_.push_back(graph_.type(input).is_host_scalar() ? static_cast<std::uint8_t>(size_of(graph_.type(input).dtype)) : 0);
   find_runs();
   find_order();
@@ -177,33 +184,33 @@ void CardProgram::execute(const TenonExecuteArgs& args) {
     if (launch.blocks > 0) launch_kernel(launch, call.stream);
 }
 
-void CardProgram::launch_graph(CardCode& code, const Call& call) const {
-  auto prepared = code.take();
-  if (!prepared) prepared = std::make_unique<CardCode::Prepared>();
-  std::vector<std::uint64_t>& given = prepared->given;
-  given.resize(number_bytes_.size() + graph_.outputs().size() + 1 + call.symbols.size());
-  bool changed = false;
-  std::uint64_t* next = given.data();
-  const auto note = [&](std::uint64_t value) {
-    changed = changed || *next != value;
-    *next++ = value;
-  };
+std::vector<std::uint64_t> CardProgram::given_by(const Call& call) const {
+  std::vector<std::uint64_t> given;
+  given.reserve(number_bytes_.size() + graph_.outputs().size() + 1 + call.symbols.size());
   for (std::size_t i = 0; i < number_bytes_.size(); ++i)
-    note(number_bytes_[i] ? bits_of(call.args.inputs[i], number_bytes_[i]) : reinterpret_cast<std::uint64_t>(call.args.inputs[i]));
-  for (std::size_t k = 0; k < graph_.outputs().size(); ++k) note(reinterpret_cast<std::uint64_t>(call.args.outputs[k]));
-  note(reinterpret_cast<std::uint64_t>(call.args.workspace));
-  for (const std::int64_t symbol : call.symbols) note(static_cast<std::uint64_t>(symbol));
+    given.push_back(number_bytes_[i] ? bits_of(call.args.inputs[i], number_bytes_[i]) : reinterpret_cast<std::uint64_t>(call.args.inputs[i]));
+  for (std::size_t k = 0; k < graph_.outputs().size(); ++k) given.push_back(reinterpret_cast<std::uint64_t>(call.args.outputs[k]));
+  given.push_back(reinterpret_cast<std::uint64_t>(call.args.workspace));
+  for (const std::int64_t symbol : call.symbols) given.push_back(static_cast<std::uint64_t>(symbol));
+  return given;
+}
+
+void CardProgram::launch_graph(CardCode& code, const Call& call) const {
+  std::vector<std::uint64_t> given = given_by(call);
+  auto prepared = code.take(given, runs_.size() > kFewLaunches ? kMostGraphs : 1);
   // Where setting a launch fails, the graph is given up: nobody knows what it is then.
-  if (changed || !prepared->graph) {
+  if (!prepared->graph || prepared->given != given) {
     std::vector<KernelLaunch> wanted = launches(code, call);
     if (!fixed_ && std::ranges::any_of(wanted, [](const KernelLaunch& launch) { return launch.blocks == 0; })) {
       for (const KernelLaunch& each : wanted)
         if (each.blocks > 0) launch_kernel(each, call.stream);
+      if (prepared->graph) code.give_back(std::move(prepared));
       return;
     }
     if (prepared->graph)
       for (std::size_t i = 0; i < wanted.size(); ++i) prepared->graph->set(i, wanted[i]);
     else prepared->graph = std::make_unique<LaunchGraph>(std::move(wanted), after_, code.kernels_wait());
+    prepared->given = std::move(given);
   }
   prepared->graph->launch(call.stream);
   code.give_back(std::move(prepared));

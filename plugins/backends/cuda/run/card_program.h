@@ -51,6 +51,8 @@ class CardProgram : public Artefact {
   void find_order();
   std::vector<KernelLaunch> launches(const CardCode& code, const Call& call) const;
   KernelLaunch launch(const Run& run, const CardCode& code, const Call& call) const;
+  /// All that the launches of a call depend on.
+  std::vector<std::uint64_t> given_by(const Call& call) const;
   /// Launches the graph that the code has for a call, or a new one.
   void launch_graph(CardCode& code, const Call& call) const;
 

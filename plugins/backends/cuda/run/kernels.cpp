@@ -17,6 +17,7 @@
 #include "products/laid_products.h"
 #include "products/product_emitter.h"
 #include "run/early_steps.h"
+#include "run/kept_inputs.h"
 #include "schedule/gpu_machine.h"
 
 namespace tenon::cuda {
@@ -157,6 +158,7 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& 
   const GpuMachine machine(choices.has_tensor_cores);
   ScheduledPlan made{codegen::make_plan(graph, machine, options), {}, {}};
   make_kernels_of_products(made.plan, graph, machine, {choices.rounding, choices.has_clusters, choices.has_warpgroups});
+  keep_inputs(made.plan, graph);
   start_early(made.plan, graph);
   for (const codegen::Step& step : made.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);

@@ -232,11 +232,11 @@ std::optional<ProductSides> product_sides(const Kernel& kernel) {
   return made;
 }
 
-std::int64_t parts_of_product(const Kernel& kernel, bool rounds) {
-  const std::int64_t blocks = blocks_of(kernel, rounds);
+std::int64_t parts_of_product(const Kernel& kernel, bool rounds, std::int64_t cluster) {
+  const std::int64_t blocks = blocks_of(kernel, rounds) * cluster;
   if (blocks > kFewBlocks) return 1;
   const std::int64_t longest = std::ranges::max(kernel.inner, {}, [](const Loop& l) { return l.extent.constant(); }).extent.constant();
-  for (std::int64_t parts = std::min({kMostPartsOfSum, kAtOnce / blocks, iterations_of(kernel.inner) / kShortestPart}); parts > 1; --parts)
+  for (std::int64_t parts = std::min({kMostPartsOfSum, kAtOnce / blocks, iterations_of(kernel.inner) / (cluster * kShortestPart)}); parts > 1; --parts)
     if (longest % parts == 0 && (longest / parts) % 8 == 0) return parts;
   return 1;
 }

@@ -88,9 +88,10 @@ struct ProductSides {
 /// Nothing where the kernel's one reduction is no product of a constant size, or where an operand steps along no loop of its own.
 std::optional<ProductSides> product_sides(const codegen::Kernel& kernel);
 
-/// In how many parts of equal length the longest loop of the sum is done, by the shape alone: 1, or so many that the blocks fill a card.
-std::int64_t parts_of_product(const codegen::Kernel& kernel, bool rounds);
-/// The same where blocks that share a rectangle read each other's memory: parts of any length, a power of two of them.
+/// In how many parts of equal length the longest loop of the sum is done, by the shape alone: 1, or so many that the blocks fill a card. `cluster`: so
+/// many blocks share a rectangle.
+std::int64_t parts_of_product(const codegen::Kernel& kernel, bool rounds, std::int64_t cluster);
+/// How many blocks share a rectangle where they read each other's memory, each with a part of the sum, of any length: a power of two.
 std::int64_t cluster_of_product(const codegen::Kernel& kernel, bool rounds);
 
 /// Chooses, by the shape alone. `starts` as of `schedule`.

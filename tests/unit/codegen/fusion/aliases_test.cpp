@@ -76,6 +76,31 @@ TEST_CASE("what follows a product is written over a parameter, also in front of 
   CHECK(std::ranges::find(permits, std::pair<std::uint32_t, std::uint32_t>{0, 0}) != permits.end());
 }
 
+TEST_CASE("what a reduction in parts gives is written over what it updates", "[aliases]") {
+  CHECK(run_in_place(R"(graph @main (%x: f32[700, 700], %m: f32[], %v: f32[]) {
+    %s: f32[] = sum(%x) {dim = [0, 1], keepdim = false}
+    %a: f32[] = mul(%m, 0.9)
+    %n: f32[] = add(%a, %s)
+    %b: f32[] = mul(%v, 0.5)
+    %w: f32[] = add(%b, %s)
+    return update %m = %n, update %v = %w
+  })") == Pairs{{0, 1}, {0, 2}, {1, 1}, {1, 2}});
+}
+
+TEST_CASE("what a kernel gives before it goes over its rows again is written over what that does not read", "[aliases]") {
+  const Pairs permits = run_in_place(R"(graph @main (%x: f32[40, 30], %m: f32[40, 1], %s: f32[40, 1]) {
+    %t: f32[40, 1] = sum(%x) {dim = [1], keepdim = true}
+    %a: f32[40, 1] = mul(%m, 0.9)
+    %n: f32[40, 1] = add(%a, %t)
+    %u: f32[40, 1] = sub(%s, %t)
+    %c: f32[40, 30] = sub(%x, %t)
+    %y: f32[40, 30] = mul(%c, %s)
+    return %y, update %m = %n, update %s = %u
+  })");
+  CHECK(std::ranges::find(permits, std::pair<std::uint32_t, std::uint32_t>{1, 1}) != permits.end());
+  CHECK(std::ranges::none_of(permits, [](const auto& permit) { return permit.second == 2; }));
+}
+
 TEST_CASE("numbers that are checked come before what is written over parameters", "[aliases]") {
   const Pairs permits = run_in_place(R"(graph @main (%p: f32[40, 30], %g: f32[40, 30], %n: f32[], %q: f32[1200], %h: f32[1200], %m: f32[]) {
     %i: f32[] = exp(%n)
