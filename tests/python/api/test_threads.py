@@ -10,7 +10,7 @@ pytest.importorskip("torch")
 
 PROGRAM = textwrap.dedent(
     """
-    import contextlib, os, sys
+    import contextlib, math, os, sys, time
     import torch
     import tenon
 
@@ -27,13 +27,15 @@ PROGRAM = textwrap.dedent(
     product = tenon.compile(lambda a: a @ a)
     a = torch.randn(512, 512)
     with torch.no_grad():
-        for _ in range(20):  # what is compiled beside the first calls is ready
+        ready = time.monotonic() + 2
+        while time.monotonic() < ready:  # what is compiled beside the first calls is there then, and its thread rests
             product(a)
         before = ticks()
         while max(now - before.get(task, 0) for task, now in ticks().items()) < 30:
             for _ in range(20):
                 product(a)
-    print(sum(now - before.get(task, 0) >= 5 for task, now in ticks().items()))
+    spent = [now - before.get(task, 0) for task, now in ticks().items()]
+    print(math.ceil(sum(spent) / max(spent) - 0.15))  # at once: where threads come late, others take their turns
     """
 )
 
