@@ -82,6 +82,22 @@ def test_one_graph_for_all_sizes(name):
     assert tenon.stats()["eager_fallbacks"] == 0
 
 
+@pytest.mark.parametrize("number", [np.int32(3), np.uint8(3), np.int64(3), np.float32(3), np.bool_(True)])
+def test_what_is_made_of_numbers_of_numpy_has_their_dtype(number):
+    """Also where they stand for sizes or ends."""
+
+    def fn(a):
+        kind = type(number)
+        return np.full(3, kind(3)), np.arange(kind(1)) if kind is not np.bool_ else a, np.array(kind(2)), np.asarray([kind(1), kind(0)]), np.full(2, kind(len(a)))
+
+    compiled = tenon.compile(fn)
+    for size in SIZES[:3]:
+        a = np.ones(size)
+        for got, want in zip(compiled(a), fn(a), strict=True):
+            assert (got.dtype, got.shape) == (want.dtype, want.shape)
+            np.testing.assert_array_equal(got, want)
+
+
 @pytest.mark.parametrize("values", [(0.5, 1.5, 2.5, -0.5), (7.0, 2.0, 9.0, 1e300)])
 def test_numbers_of_floats(values):
     """Floats that vary: NumPy's functions of them decide sizes and branches."""

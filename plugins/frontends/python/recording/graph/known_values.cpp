@@ -41,6 +41,15 @@ bool holds_varying_number(PyObject* object) {
   return false;
 }
 
+Ref with_bounds_replaced(PyObject* slice, const std::function<Ref(PyObject*)>& replace) {
+  const auto bound = [&](PyObject* part) {
+    Ref replaced = replace(part);
+    return replaced ? std::move(replaced) : Ref::borrow(part);
+  };
+  auto* parts = reinterpret_cast<PySliceObject*>(slice);
+  return checked(PySlice_New(bound(parts->start).get(), bound(parts->stop).get(), bound(parts->step).get()));
+}
+
 /// Notes of the results of a call of what is known that they can be known, too.
 void KnownValues::note(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* result) {
   const std::vector<Index> operands = stand_ins_.among(args, kwargs);
@@ -137,24 +146,16 @@ Ref KnownValues::with_integers(PyObject* arguments, bool only_bounds) {
     any |= static_cast<bool>(known);
     return known;
   };
-  const auto bound = [&](PyObject* item) {
-    Ref known = known_integer(item);
-    return known ? known : Ref::borrow(item);
-  };
-  Ref replaced = with_replaced(arguments, [&](PyObject* item) -> Ref {
-    if (!PySlice_Check(item)) return only_bounds ? Ref() : known_integer(item);
-    auto* slice = reinterpret_cast<PySliceObject*>(item);
-    return checked(PySlice_New(bound(slice->start).get(), bound(slice->stop).get(), bound(slice->step).get()));
+  Ref replaced = with_replaced(arguments, [&](PyObject* item) {
+    if (PySlice_Check(item)) return with_bounds_replaced(item, known_integer);
+    return only_bounds ? Ref() : known_integer(item);
   });
   return any ? std::move(replaced) : Ref();
 }
 
 Ref KnownValues::with_indices(PyObject* args) {
   return with_replaced(args, [&](PyObject* item) -> Ref {
-    if (PySlice_Check(item)) {
-      auto* slice = reinterpret_cast<PySliceObject*>(item);
-      return checked(PySlice_New(with_indices(slice->start).get(), with_indices(slice->stop).get(), with_indices(slice->step).get()));
-    }
+    if (PySlice_Check(item)) return with_bounds_replaced(item, [&](PyObject* part) { return with_indices(part); });
     const auto index = stand_ins_.find(item);
     const Ref known = index && stand_ins_[*index].kind == TensorKind::scalar ? value(*index) : Ref::borrow(item);
     return known && PyArray_IsScalar(known.get(), Integer) ? checked(PyNumber_Index(known.get())) : Ref();

@@ -1,6 +1,7 @@
 // What is the same at every call, since the program makes it of constants alone: Python may ask for its elements without a break.
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include "python/foreign/foreign_names.h"
@@ -11,6 +12,9 @@ namespace tenon::python {
 
 /// Whether a number or text that varies is among arguments, in tuples, lists, dicts and slices too.
 bool holds_varying_number(PyObject* arguments);
+
+/// A slice with some of its parts replaced. `replace` gives nothing for what stays as it is.
+Ref with_bounds_replaced(PyObject* slice, const std::function<Ref(PyObject*)>& replace);
 
 class KnownValues {
  public:

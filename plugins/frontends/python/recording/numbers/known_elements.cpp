@@ -68,19 +68,11 @@ Ref KnownElements::with_integers(PyObject* arguments) {
     const auto index = core_.stand_ins.find(item);
     if (index && (core_.stand_ins[*index].kind != TensorKind::scalar || core_.stand_ins[*index].dtype != DType::i64)) return {};
     Ref known = index ? number(item) : Ref();
-    if (const Ref plain = known ? Ref() : index ? known_.value(*index) : Ref::borrow(item); plain && PyArray_IsScalar(plain.get(), Integer)) known = checked(PyNumber_Index(plain.get()));
+    if (const Ref plain = known ? Ref() : index ? known_.value(*index) : Ref::borrow(item); plain && PyArray_IsScalar(plain.get(), Long)) known = checked(PyNumber_Index(plain.get()));
     any |= static_cast<bool>(known);
     return known;
   };
-  const auto bound = [&](PyObject* item) {
-    Ref known = integer(item);
-    return known ? known : Ref::borrow(item);
-  };
-  Ref replaced = with_replaced(arguments, [&](PyObject* item) -> Ref {
-    if (!PySlice_Check(item)) return integer(item);
-    auto* slice = reinterpret_cast<PySliceObject*>(item);
-    return checked(PySlice_New(bound(slice->start).get(), bound(slice->stop).get(), bound(slice->step).get()));
-  });
+  Ref replaced = with_replaced(arguments, [&](PyObject* item) { return PySlice_Check(item) ? with_bounds_replaced(item, integer) : integer(item); });
   return any ? std::move(replaced) : Ref();
 }
 

@@ -23,7 +23,7 @@ class KnownElements {
 
   /// Python's number (a bool, an int or a float) for an array of one element or a number of NumPy; empty where it is not known.
   Ref number(PyObject* stand_in);
-  /// The arguments of a call with Python's ints in the places of integers of NumPy which are known; empty where there are none.
+  /// The arguments of a call with Python's ints in the places of NumPy's int64 which are known, of which arrays have the same dtype; empty where there are none.
   Ref with_integers(PyObject* arguments);
 
  private:
