@@ -3,19 +3,16 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/ops/build/node_builder.h"
 #include "core/ops/catalog.h"
 #include "core/ops/view.h"
+#include "products/moved_channels.h"
 
 namespace tenon::cuda {
 
-using ir::Dim;
 using ir::NodeId;
 using ir::ValueId;
 
 namespace {
-
-using Dims = std::vector<Dim>;
 
 class Ends {
  public:
@@ -24,7 +21,7 @@ class Ends {
   /// What follows the result of a convolution, whose channels are moved to the end and back, up to reductions.
   std::optional<ValueId> of(ValueId sum) const {
     const auto moved = only_user(sum), back = moved ? only_user(result_of(*moved)) : std::nullopt;
-    if (!back || !moves_channels(*moved, true) || !moves_channels(*back, false)) return {};
+    if (!back || !moves_channels(graph_, graph_.node(*moved), kChannelsToEnd) || !moves_channels(graph_, graph_.node(*back), kChannelsBack)) return {};
     const ValueId first = result_of(*back);
     ValueId end = first;
     while (const auto next = only_user(end)) {
@@ -49,12 +46,6 @@ class Ends {
     return users.size() == 1 ? std::optional(users[0]) : std::nullopt;
   }
 
-  bool moves_channels(NodeId id, bool to_end) const {
-    const ir::Node& node = graph_.node(id);
-    if (node.op != "permute" || graph_.type(node.results[0]).rank() != 4) return false;
-    return std::get<Dims>(*node.attribute("dims")) == (to_end ? Dims{Dim(0), Dim(2), Dim(3), Dim(1)} : Dims{Dim(0), Dim(3), Dim(1), Dim(2)});
-  }
-
   const ir::Graph& graph_;
   const std::vector<std::vector<NodeId>> users_;
 };
@@ -68,13 +59,7 @@ void move_ends_of_products(ir::Graph& graph) {
     if (graph.node(id).op == "conv_sum")
       if (const auto end = ends.of(graph.node(id).results[0]); end && !std::ranges::count(found, *end)) found.push_back(*end);  // two convolutions may be added up
   const auto readers = graph.users();
-  for (const ValueId end : found) {
-    ops::NodeBuilder build(graph, readers[end.value].front());
-    const ValueId moved = build.one("permute", {end}, {{"dims", Dims{Dim(0), Dim(2), Dim(3), Dim(1)}}});
-    const ValueId back = build.one("permute", {moved}, {{"dims", Dims{Dim(0), Dim(3), Dim(1), Dim(2)}}});
-    graph.replace_uses(end, back);
-    graph.mutable_node(graph.value(moved).node).operands[0] = end;
-  }
+  for (const ValueId end : found) lay_channels_last(graph, end, readers[end.value].front());
 }
 
 }  // namespace tenon::cuda

@@ -10,6 +10,7 @@
 #include "core/ops/catalog.h"
 #include "core/ops/view.h"
 #include "core/rewrite/reached_values.h"
+#include "products/moved_channels.h"
 
 namespace tenon::cuda {
 
@@ -21,19 +22,11 @@ namespace {
 
 using Dims = std::vector<Dim>;
 
-const Dims kToEnd{Dim(0), Dim(2), Dim(3), Dim(1)}, kBack{Dim(0), Dim(3), Dim(1), Dim(2)};
-
-bool permutes(const ir::Graph& graph, const ir::Node& node, const Dims& dims) {
-  return node.op == "permute" && graph.type(node.results[0]).rank() == 4 && std::get<Dims>(*node.attribute("dims")) == dims;
-}
-
 /// Whether the channels of what lies behind the value are last.
 bool is_moved_back(const ir::Graph& graph, ValueId value) {
   const ir::Value& v = graph.value(value);
-  return v.kind == ir::ValueKind::result && permutes(graph, graph.node(v.node), kBack);
+  return v.kind == ir::ValueKind::result && moves_channels(graph, graph.node(v.node), kChannelsBack);
 }
-
-ValueId moved_and_back(ops::NodeBuilder& build, ValueId value) { return build.one("permute", {build.one("permute", {value}, {{"dims", kToEnd}})}, {{"dims", kBack}}); }
 
 void lay_weight(ir::Graph& graph, NodeId id) {
   const ValueId weight = graph.node(id).operands[1];
@@ -41,15 +34,6 @@ void lay_weight(ir::Graph& graph, NodeId id) {
   ops::NodeBuilder build(graph, id);
   const ValueId laid = moved_and_back(build, weight);
   graph.mutable_node(id).operands[1] = laid;
-}
-
-void lay_result(ir::Graph& graph, NodeId id, NodeId first_reader) {
-  const ValueId result = graph.node(id).results[0];
-  ops::NodeBuilder build(graph, first_reader);
-  const ValueId laid = moved_and_back(build, result);
-  const NodeId moves = graph.value(graph.node(graph.value(laid).node).operands[0]).node;
-  graph.replace_uses(result, laid);
-  graph.mutable_node(moves).operands[0] = result;
 }
 
 /// Channels that a thread reads at once, and how few are padded to that.
@@ -83,7 +67,7 @@ class Padding {
   ValueId padded_picture(ops::NodeBuilder& build, ValueId picture, const Dim& missing) {
     const ValueId last = graph_.node(graph_.value(picture).node).operands[0];
     const auto [known, fresh] = pictures_.try_emplace(last);
-    if (fresh) known->second = build.one("permute", {padded(build, last, {Dim(0), Dim(0), Dim(0), missing})}, {{"dims", kBack}});
+    if (fresh) known->second = build.one("permute", {padded(build, last, {Dim(0), Dim(0), Dim(0), missing})}, {{"dims", kChannelsBack}});
     return known->second;
   }
 
@@ -100,7 +84,7 @@ std::vector<bool> computed_in_place(const ir::Graph& graph) {
   const auto is_picture = [&](ValueId v) { return graph.value(v).kind != ir::ValueKind::literal && graph.type(v).rank() == 4; };
   std::vector<ValueId> pictures;
   for (const NodeId id : graph.nodes())
-    if (permutes(graph, graph.node(id), kBack)) pictures.push_back(graph.node(id).results[0]);
+    if (moves_channels(graph, graph.node(id), kChannelsBack)) pictures.push_back(graph.node(id).results[0]);
   const auto in_place = [&](NodeId id) {
     std::vector<ValueId> values;
     const auto body = ops::loop_of(graph, id);
@@ -133,8 +117,8 @@ void lay_products(ir::Graph& graph) {
     const ir::Node& node = graph.node(id);
     if (!is_laid(graph, node) || node.op != "conv_sum") continue;
     const auto& readers = users[node.results[0].value];
-    const auto moves = [&](NodeId user) { return permutes(graph, graph.node(user), kToEnd); };
-    if (!readers.empty() && std::ranges::none_of(readers, moves)) lay_result(graph, id, readers.front());
+    const auto moves = [&](NodeId user) { return moves_channels(graph, graph.node(user), kChannelsToEnd); };
+    if (!readers.empty() && std::ranges::none_of(readers, moves)) lay_channels_last(graph, graph.node(id).results[0], readers.front());
     lay_weight(graph, id);
   }
   const auto trains = [&](NodeId id) { return graph.node(id).op == "conv_weight_sum" && is_laid(graph, graph.node(id)); };

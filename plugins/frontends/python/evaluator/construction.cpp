@@ -18,11 +18,11 @@ Ref tuple_of(const Arguments& arguments, std::size_t first) {
   return tuple;
 }
 
-/// Whether all arguments are numbers, strings, dtypes or classes: what such a call gives depends on nothing else.
 bool any_varies(Heap& heap, const Arguments& arguments) {
   return std::ranges::any_of(arguments.values, [&](const Ref& value) { return heap.is_number(value.get()); });
 }
 
+/// Whether all arguments are numbers, strings, dtypes or classes: what such a call gives depends on nothing else.
 bool all_plain_numbers(Heap& heap, const Arguments& arguments) {
   for (const Ref& value : arguments.values)
     if (!heap.traits(value.get()).atom && heap.traits(value.get()).role != Recorder::Role::scalar && !PyType_Check(value.get())) return false;
@@ -79,8 +79,8 @@ std::optional<Ref> Classes::construct(PyTypeObject* type, Arguments arguments, C
   if (type == &PyRange_Type) core_.loops().step_over_varying_range(arguments.values);
   if (find_builtin(as_object(type))) return call_builtin(core_, as_object(type), std::move(arguments));
   const TypeTraits& instances = heap_.traits(type);
-  const bool varies = any_varies(heap_, arguments) && core_.calls().recorder_takes(as_object(type));
-  if (instances.role == Recorder::Role::scalar && !varies && all_plain_numbers(heap_, arguments)) return core_.calls().call_real(as_object(type), arguments);
+  const auto is_recorded = [&] { return any_varies(heap_, arguments) && core_.calls().recorder_takes(as_object(type)); };
+  if (instances.role == Recorder::Role::scalar && all_plain_numbers(heap_, arguments) && !is_recorded()) return core_.calls().call_real(as_object(type), arguments);
   if (std::optional<Ref> sizes = make_sizes(core_, type, arguments)) return sizes;
   if (core_.calls().recorder_takes(as_object(type))) return core_.calls().call_recorder(as_object(type), arguments);
   if (instances.atom && all_plain_numbers(heap_, arguments)) return core_.calls().call_real(as_object(type), arguments);
