@@ -61,6 +61,7 @@ constexpr CUresult kInvalid = 1, kNoBinary = 200, kNotFound = 500;
 struct State {
   std::mutex mutex;
   std::map<CUdeviceptr, std::size_t> blocks;
+  std::map<std::size_t, std::vector<CUdeviceptr>> freed;  // by size: the last one is taken first, as from the driver's pool
   std::size_t bytes = 0, most_bytes = 0;
   std::set<CUmodule> modules;
   std::string texts, told_texts;  // of modules
@@ -297,16 +298,23 @@ CUresult cuCtxSynchronize() { FAIL_ON_TURN; return kSuccess; }
 CUresult cuMemAllocAsync(CUdeviceptr* memory, std::size_t bytes, CUstream) {
   const std::lock_guard lock(state().mutex);
   FAIL_ON_TURN_TO_ACT;
-  *memory = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (bytes + 255) & ~std::size_t{255}));
+  if (std::vector<CUdeviceptr>& freed = state().freed[bytes]; freed.empty()) {
+    *memory = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (bytes + 255) & ~std::size_t{255}));
+  } else {
+    *memory = freed.back();
+    freed.pop_back();
+  }
   state().most_bytes = std::max(state().most_bytes, state().bytes += bytes);
   return state().blocks[*memory] = bytes, kSuccess;
 }
 CUresult cuMemFreeAsync(CUdeviceptr memory, CUstream) {
   FAIL_ON_TURN;
   const std::lock_guard lock(state().mutex);
-  if (const auto block = state().blocks.find(memory); block != state().blocks.end()) state().bytes -= block->second;
-  if (state().blocks.erase(memory) == 0) return wrong("memory is freed that is not allocated");
-  return std::free(reinterpret_cast<void*>(memory)), kSuccess;
+  const auto block = state().blocks.find(memory);
+  if (block == state().blocks.end()) return wrong("memory is freed that is not allocated");
+  state().bytes -= block->second;
+  state().freed[block->second].push_back(memory);
+  return state().blocks.erase(block), kSuccess;
 }
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void* from, std::size_t bytes, CUstream) { FAIL_ON_TURN_TO_ACT; return copy(reinterpret_cast<void*>(to), from, to, bytes); }
 CUresult cuMemcpyDtoHAsync_v2(void* to, CUdeviceptr from, std::size_t bytes, CUstream) { FAIL_ON_TURN_TO_ACT; return copy(to, reinterpret_cast<const void*>(from), from, bytes); }
