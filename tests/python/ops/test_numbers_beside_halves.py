@@ -23,6 +23,13 @@ FUNCTIONS = {
     "clamped": lambda x, y, z, n: x.clamp(max=n),
     "chosen": lambda x, y, z, n: torch.where(x > 1, x, n),
     "sum": lambda x, y, z, n: x.sum() * n,
+    "scaled": lambda x, y, z, n: torch.add(x, y, alpha=n).sub_(z, alpha=-n),
+    "number_over": lambda x, y, z, n: n / x,
+    "number_to": lambda x, y, z, n: n**x,
+    "floordiv": lambda x, y, z, n: x // n,
+    "mod": lambda x, y, z, n: x % n,
+    "fmod": lambda x, y, z, n: x.fmod(n),
+    "filled": lambda x, y, z, n: x.masked_fill(x > 1, n) + torch.full_like(y, n) + z.clone().fill_(n),
     "wider": lambda x, y, z, n: x.float() * n + y,
 }
 NUMBERS = {"element": lambda t: t.item(), "float": lambda t: float(t) * 1.5}
@@ -31,9 +38,9 @@ NUMBERS = {"element": lambda t: t.item(), "float": lambda t: float(t) * 1.5}
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_bits_of_plain_execution(name, dtype):
-    """In one graph, whatever the number is."""
+    """In one graph, whatever the number is. Sizes are of whole vectors: of `alpha` torch rounds twice in what is left."""
     torch.manual_seed(0)
-    x, y, z = ((torch.rand(2000) * 3 + 0.1).to(dtype) for _ in range(3))
+    x, y, z = ((torch.rand(1984) * 3 + 0.1).to(dtype) for _ in range(3))
     for number in NUMBERS.values():
 
         def fn(x, y, z, t, number=number):
@@ -47,7 +54,30 @@ def test_bits_of_plain_execution(name, dtype):
             torch.testing.assert_close(got, want, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("name", ["Adam", "AdamW", "NAdam", "RAdam", "Adagrad", "Adamax", "Rprop", "RMSprop"])
+TENSORS = {
+    "mul": lambda x, t: x * t,
+    "first": lambda x, t: t * x,
+    "in_place": lambda x, t: x.clone().mul_(t).div_(t),
+    "div": lambda x, t: x / t,
+    "over": lambda x, t: t / x,
+    "floor": lambda x, t: torch.div(x, t, rounding_mode="floor"),
+    "integers": lambda x, t: x * (t * 1000).long(),
+    "one_each": lambda x, t: x[0] * t + x.sum() * t.double(),
+    "gradient": lambda x, t: torch.autograd.grad((x.requires_grad_() * t).sum(), x)[0],
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", TENSORS)
+def test_tensors_of_one_number(name, dtype):
+    """What torch multiplies with and divides by is taken as wide as it is."""
+    x = (torch.rand(2000, generator=torch.Generator().manual_seed(0)) + 0.1).to(dtype)
+    for value in (0.3337, 1.2345678):
+        t = torch.tensor(value)
+        torch.testing.assert_close(tenon.compile(TENSORS[name], fullgraph=True)(x, t), TENSORS[name](x, t), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "NAdam", "RAdam", "Adagrad", "Adamax", "Rprop", "RMSprop", "ASGD", "Adafactor"])
 def test_steps_of_optimizers(name):
     """Parameters of half precision: no break, and what plain execution leaves."""
     left = []

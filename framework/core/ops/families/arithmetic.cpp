@@ -15,7 +15,7 @@ ir::ValueId weak_number(ForeignArguments& a, std::string_view parameter, DType c
   const ir::Type& type = a.type(*tensor);
   // In narrower types torch computes with the number's own precision, or refuses numbers that do not fit.
   const bool wide = common == DType::f32 || common == DType::f64 || common == DType::i64;
-  if (type.rank() != 0 || !wide || is_bool(type.dtype) || is_complex(type.dtype) || (is_float(type.dtype) && !is_float(common)))
+  if (type.rank() != 0 || !(wide || type.dtype == common) || is_bool(type.dtype) || is_complex(type.dtype) || (is_float(type.dtype) && !is_float(common)))
     throw Exception(error(Code::unsupported, "argument '{}' as a tensor of {}", parameter, name_of(type.dtype)));
   const ir::ValueId number = a.builder().cast(*tensor, common);
   if (a.type(number).device.is_host()) return number;
@@ -58,12 +58,12 @@ Adapt scaled_by_value(std::string op, std::string combine, Promotion promotion) 
       const ir::Dim* integer = a["value"].as<ir::Dim>();
       return a.call(op, all, {{"value", integer ? ir::Attribute(*integer) : ir::Attribute(a.number("value", 1))}});
     }
-    const DType common = a.promoted(all, promotion);
-    const ir::ValueId value = weak_number(a, "value", common, all);
-    a.promote(all, promotion);
+    const DType common = a.promoted(all, promotion), computed = is_reduced_float(common) ? DType::f32 : common;
+    const ir::ValueId value = weak_number(a, "value", computed, all);
+    a.convert(all, computed);
     const ir::ValueId scaled = a.one("mul", {value, all[1]});
-    if (combine == "mul" && is_float(common)) return a.call("fma", {scaled, all[2], all[0]});
-    return a.call("add", {all[0], a.one(combine, {scaled, all[2]})});
+    const ir::ValueId sum = combine == "mul" && is_float(common) ? a.one("fma", {scaled, all[2], all[0]}) : a.one("add", {all[0], a.one(combine, {scaled, all[2]})});
+    return {a.builder().cast(sum, common)};
   };
 }
 
@@ -74,6 +74,14 @@ Adapt alpha_of(std::string op) {
 /// torch.Tensor.__rtruediv__: the reciprocal is taken first, which rounds differently and promotes by itself.
 Values reciprocal_times(ForeignArguments& a) {
   return is_complex(a.type(a.value("other")).dtype) ? a.call("div", {a.value("self"), a.value("other")}) : a.call("mul", {a.one("reciprocal", {a.value("other")}), a.value("self")});
+}
+
+/// torch.Tensor.__rmul__: a number in front is what torch multiplies with.
+Values times_number(ForeignArguments& a) {
+  Values xy{a.value("self"), a.value("other")};
+  a.round_numbers("mul", xy, Promotion::common);
+  if (a.is_tensor("self")) std::swap(xy[0], xy[1]);
+  return a.call("mul", xy);
 }
 
 /// NumPy's is of floats; torch's keeps the dtype, which both must have.
@@ -304,7 +312,7 @@ Family sums_and_products() {
       binary(
           "mul", Domain::any,
           [](Scalars& s, Args a, const OpQuery&) { return is_bool(a[0].dtype) ? s.logical_and(a[0], a[1]) : s.mul(a[0], a[1]); },
-          torch_names("mul") + torch_names("multiply") + ufunc2({"multiply"}) + operators("mul")),
+          torch_names("mul") + torch_names("multiply") + ufunc2({"multiply"}) + operators("mul", {}, times_number)),
       binary_float(
           "div", [](Scalars& s, Args a, const OpQuery&) { return s.div(a[0], a[1]); },
           torch_names("div", "(self, other, *, rounding_mode=None)", true_divide) +

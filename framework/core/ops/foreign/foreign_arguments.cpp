@@ -27,6 +27,18 @@ std::optional<DType> numpy_dtype(std::string_view name) {
   return found == std::end(kNames) ? std::nullopt : std::optional(found->second);
 }
 
+/// Whether torch computes the op beside tensors of half precision with a number as it is: what it multiplies with, and divides by.
+bool keeps_numbers(std::string_view op) {
+  constexpr std::string_view kKeep[] = {"mul", "div", "floor_divide", "trunc_divide", "lerp"};
+  return std::ranges::find(kKeep, op) != std::end(kKeep);
+}
+
+/// Whether a value is a number in the host's memory that a tensor holds which is not of half precision.
+bool is_wider_number(const ir::Graph& graph, ir::ValueId value) {
+  const ir::Type& type = graph.type(value);
+  return !is_literal(graph, value) && type.rank() == 0 && type.device.is_host() && !is_reduced_float(type.dtype) && !is_complex(type.dtype);
+}
+
 }  // namespace
 
 void ForeignArguments::bind(std::string parameter, ForeignArgument argument) {
@@ -225,9 +237,8 @@ DType ForeignArguments::promoted(std::span<const ir::ValueId> values, Promotion 
 }
 
 void ForeignArguments::round_numbers(std::string_view op, std::span<ir::ValueId> values, Promotion promotion) {
-  constexpr std::string_view kKeptByTorch[] = {"mul", "div", "floor_divide", "trunc_divide", "lerp"};
   if (promotion == Promotion::none || values.empty()) return;
-  const bool kept = !numpy() && std::ranges::find(kKeptByTorch, op) != std::end(kKeptByTorch);
+  const bool kept = !numpy() && keeps_numbers(op);
   const DType common = promoted(values, promotion);
   if (!is_reduced_float(common)) return;
   for (ir::ValueId& v : kept ? values.first(op == "mul" ? 0 : 1) : values) {  // torch keeps what it multiplies with and divides by
@@ -269,6 +280,12 @@ void ForeignArguments::convert(std::span<ir::ValueId> values, DType dtype) {
 std::vector<ir::ValueId> ForeignArguments::call(std::string_view op, std::vector<ir::ValueId> operands, ir::Attributes attributes) {
   const Op* entry = find_op(op);
   if (!entry) throw Exception(error(Code::unsupported, "there is no op '{}'", op));
+  if (!numpy() && keeps_numbers(op) && is_wider_number(graph(), operands.back())) {
+    if (const DType half = promoted(operands, entry->promotion); is_reduced_float(half)) {
+      convert(operands, DType::f32);
+      return {builder_.cast(builder_.call(op, std::move(operands), std::move(attributes))[0], half)};
+    }
+  }
   promote(operands, entry->promotion);
   const auto complex = [&](ir::ValueId v) { return !is_literal(graph(), v) && is_complex(type(v).dtype); };
   // Only what the call itself is: an op that stands for a part of another function may mean something else there than of real numbers.

@@ -150,10 +150,11 @@ constexpr Row kTable[] = {
     // Numbers beside tensors of half precision, as torch 2.13's kernels of the CPU take them: each was compared bit by bit.
     {Trait::rounds_numbers, Of::torch,
      "add add_ __add__ __radd__ __iadd__ sub sub_ subtract subtract_ rsub __sub__ __rsub__ __isub__ lt le gt ge eq ne less less_equal greater greater_equal "
-     "not_equal __lt__ __le__ __gt__ __ge__ __eq__ __ne__ where clamp clamp_ clip clip_"},
+     "not_equal __lt__ __le__ __gt__ __ge__ __eq__ __ne__ where clamp clamp_ clip clip_ __rpow__ remainder remainder_ __mod__ __imod__ __rmod__ fmod fmod_ "
+     "masked_fill masked_fill_ fill_ full_like index_fill index_fill_"},
     {Trait::numbers_in_float32, Of::torch,
-     "mul mul_ multiply multiply_ __mul__ __rmul__ __imul__ div div_ divide divide_ true_divide true_divide_ __truediv__ __itruediv__ addcmul addcmul_ addcdiv "
-     "addcdiv_ lerp lerp_"},
+     "mul mul_ multiply multiply_ __mul__ __rmul__ __imul__ div div_ divide divide_ true_divide true_divide_ __truediv__ __itruediv__ __rtruediv__ __rdiv__ "
+     "__floordiv__ __ifloordiv__ floor_divide floor_divide_ addcmul addcmul_ addcdiv addcdiv_ lerp lerp_"},
 
     // ---- what depends on the state of the program
     {Trait::random_by_dropout, Of::torch, "scaled_dot_product_attention"},

@@ -28,8 +28,7 @@ bool takes_weak(const ForeignFunction& function, PyObject* args, PyObject* kwarg
 }
 
 std::optional<DType> dtype_beside_halves(const ForeignFunction& function, PyObject* args, PyObject* kwargs, PyObject* number, DType half) {
-  const bool scales = kwargs && PyDict_GetItemString(kwargs, "alpha") == number;
-  if (function.has(Trait::rounds_numbers) && !scales) return half;
+  if (function.has(Trait::rounds_numbers)) return half;
   return function.has(Trait::numbers_in_float32) && place_among(args, kwargs, number).value_or(0) > 0 ? std::optional(DType::f32) : std::nullopt;
 }
 

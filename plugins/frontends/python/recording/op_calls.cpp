@@ -215,7 +215,7 @@ ops::ForeignResult OpCalls::build(const ForeignFunction& function, PyObject* arg
   if (function.kind == CallClass::same_elements) return {{present_.of(stand_ins_.among(args, kwargs).front())}, ops::Container::single};
   operands_ = stand_ins_.among(args, kwargs);
   const bool beside_scalar = function.flavour == ops::Flavour::numpy && has_scalar_of_numpy(args);
-  std::optional<DType> half;  // the dtype of what is computed in float32
+  std::optional<DType> half;  // the dtype of what is computed with a number in float32
   const auto half_beside = [&](const ScalarValue& number) {
     const DType common = computed_.common_type(number, function.flavour, operands_);
     return common == DType::f16 || common == DType::bf16 ? std::optional(common) : std::nullopt;
@@ -236,15 +236,13 @@ ops::ForeignResult OpCalls::build(const ForeignFunction& function, PyObject* arg
   const std::size_t first_node = graph_.nodes().size();
   const auto loop = function.ufunc ? chosen_loop(function.ufunc, stand_ins_, args, kwargs) : std::nullopt;
   if (loop) compute_in(*loop, call);
-  if (half) widen(call, *half);
   const bool warns_itself = function.has(Trait::warns_itself);
   if (warns_itself) core_.error_handlings.always_hear(graph_, true);
   try {
     auto result = ops::call_foreign_shaped(builder_, call);
     if (warns_itself) core_.error_handlings.always_hear(graph_, false);
     if (!result.ok()) throw GraphBreak(fmt::format("{}: {}", function.name, result.error().message));
-    if (half)
-      for (ir::ValueId& made : result->values) made = builder_.cast(made, *half);
+    for (ir::ValueId& made : result->values) made = half ? builder_.cast(made, *half) : made;
     require_runnable(function, first_node);
     if (result->of_complex && !core_.device_of(operands_).is_host()) throw GraphBreak(fmt::format("{} computes with complex numbers on a card", function.name));
     for (ir::ValueId made : result->values) core_.places.require_served(graph_.type(made).device);
@@ -267,15 +265,6 @@ void OpCalls::require_runnable(const ForeignFunction& function, std::size_t firs
       if (graph_.type(made).rank() > TENON_MAX_RANK) throw GraphBreak(kTooManyDimensions);
     if (moves_many_complex(graph_, node)) throw GraphBreak(fmt::format("{} moves more complex numbers than the graph is fast with", function.name));
   }
-}
-
-/// Makes the tensors of half precision among the arguments of a call ones of float32.
-void OpCalls::widen(ops::ForeignCall& call, DType half) {
-  const auto wide = [&](ops::ForeignArgument& argument) {
-    if (const auto* value = argument.as<ir::ValueId>(); value && graph_.type(*value).dtype == half) argument = {builder_.cast(*value, DType::f32)};
-  };
-  for (ops::ForeignArgument& argument : call.positional) wide(argument);
-  for (auto& [name, argument] : call.keyword) wide(argument);
 }
 
 /// Makes of a call of a ufunc whose keywords choose its loop one without these keywords.

@@ -38,7 +38,6 @@ class OpCalls {
 
  private:
   std::optional<ops::ForeignResult> build_op(const ForeignFunction& function, PyObject* args, PyObject* kwargs, const std::string& not_opaque);
-  void widen(ops::ForeignCall& call, DType half);
   void compute_in(std::span<const DType> loop, ops::ForeignCall& call);
   void require_runnable(const ForeignFunction& function, std::size_t first_node) const;
   void require_complex_elements(const ForeignFunction& function, std::span<const ir::ValueId> values) const;
