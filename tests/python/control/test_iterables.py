@@ -178,3 +178,50 @@ def test_arrays_whose_length_varies_are_gone_over_in_a_try():
     compiled = tenon.compile(fn)
     for length in (5, 8, 3):
         assert compiled(np.arange(length) * 1.5) == fn(np.arange(length) * 1.5)
+
+
+class Countdown:
+    """An iterator that says at its end what it counted."""
+
+    def __init__(self, x, n, *more):
+        self.x, self.n, self.more = x, n, more
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.n -= 1
+        if self.n < 0:
+            raise StopIteration(self.x.sum(), *self.more)
+        return self.x * self.n
+
+
+def delegated(x):
+    def outer():
+        total = yield from Countdown(x, 2)
+        yield total
+
+    return list(outer())
+
+
+def stop_of(iterator):
+    try:
+        while True:
+            next(iterator)
+    except StopIteration as stop:
+        return stop.value, stop.args
+
+
+@pytest.mark.parametrize("fn", [
+    delegated,
+    lambda x: stop_of(Countdown(x, 1)),
+    lambda x: stop_of(Countdown(x, 1, 2, 3)),
+    lambda x: stop_of(map(torch.neg, Countdown(x, 1)))[1],
+    lambda x: stop_of(zip([1, 2], Countdown(x, 1)))[1],
+    lambda x: stop_of(enumerate(Countdown(x, 0)))[0],
+    lambda x: next(Countdown(x, 0), 5),
+    lambda x: [list(Countdown(x, 3)), sum(Countdown(x, 3)), 2 in [v.numel() for v in Countdown(x, 2)]],
+    lambda x: (stop_of(iter([1])), stop_of(v for v in [1])),
+], ids=range(9))  # fmt: skip
+def test_the_end_of_an_iterator_says_what_it_gave(check, fn):
+    check(fn, (torch.ones(2),))

@@ -43,16 +43,16 @@ PyObject* next_step(PyObject* self) {
   Evaluator* evaluator = current_evaluator();
   PyObject* iterator = reinterpret_cast<Callback*>(self)->function;
   if (evaluator == nullptr) return Py_TYPE(iterator)->tp_iternext(iterator);
-  return guarded([&] { return evaluator->iteration().next_of(iterator); });
+  return guarded([&] { return evaluator->iteration().next_or_stop(iterator); });
 }
 
 PyObject* next_element(PyObject* self) {
   Evaluator* evaluator = current_evaluator();
   if (evaluator == nullptr) return next_step(self);
   return guarded([&] {
-    Ref item = evaluator->iteration().next_of(reinterpret_cast<Callback*>(self)->function);
+    Ref item = evaluator->iteration().next_or_stop(reinterpret_cast<Callback*>(self)->function);
     // A copy would be another object to whoever gets it from the C code.
-    if (item && evaluator->heap().holds_tensor(item.get())) throw GraphBreak("C code reads the tensors in the items of an iterator", kCodeInCHint);
+    if (evaluator->heap().holds_tensor(item.get())) throw GraphBreak("C code reads the tensors in the items of an iterator", kCodeInCHint);
     return item;
   });
 }

@@ -92,12 +92,9 @@ Handled builtin_iter(Evaluator& evaluator, Arguments& arguments) {
 
 Handled builtin_next(Evaluator& evaluator, Arguments& arguments) {
   require_arguments(arguments, 1, 2, "next");
-  Ref result;
-  if (Ref value = evaluator.iteration().next_of(arguments[0], &result)) return value;
-  if (arguments.positional() == 2) return arguments.values[1];
-  if (!result || result.is(Py_None)) PyErr_SetNone(PyExc_StopIteration);
-  else compat::set_exception(checked(PyObject_CallOneArg(PyExc_StopIteration, result.get())));
-  throw PythonError();
+  if (arguments.positional() == 1) return evaluator.iteration().next_or_stop(arguments[0]);
+  Ref item = evaluator.iteration().next_of(arguments[0]);
+  return item ? std::move(item) : std::move(arguments.values[1]);
 }
 
 Handled builtin_type(Evaluator& evaluator, Arguments& arguments) {

@@ -45,13 +45,8 @@ PyObject* in_capture(Body body) {
   return guarded([&] { return body(*evaluator); });
 }
 
-PyObject* stop(Ref result) {
-  if (result && !result.is(Py_None)) {
-    Ref exception = Ref::steal(PyObject_CallOneArg(PyExc_StopIteration, result.get()));
-    if (exception) PyErr_SetObject(PyExc_StopIteration, exception.get());
-  } else {
-    PyErr_SetNone(PyExc_StopIteration);
-  }
+PyObject* stop(const Ref& result) {
+  set_stop_iteration(result.get());
   return nullptr;
 }
 
@@ -59,7 +54,7 @@ PyObject* iternext(PyObject* self) {
   return in_capture([&](Evaluator& evaluator) -> PyObject* {
     Ref result;
     Ref value = evaluator.generators().resume(self, Ref::borrow(Py_None), &result);
-    return value ? value.release() : (result && !result.is(Py_None) ? stop(std::move(result)) : nullptr);
+    return value ? value.release() : (result && !result.is(Py_None) ? stop(result) : nullptr);
   });
 }
 
@@ -69,7 +64,7 @@ PyObject* send(PyObject* self, PyObject* sent) {
     if (sent != Py_None && frame && is_at_start(*frame)) raise_plain(PyExc_TypeError, "can't send non-None value to a just-started generator");
     Ref result;
     Ref value = evaluator.generators().resume(self, Ref::borrow(sent), &result);
-    return value ? value.release() : stop(std::move(result));
+    return value ? value.release() : stop(result);
   });
 }
 
@@ -90,7 +85,7 @@ PyObject* throw_in(PyObject* self, PyObject* const* args, Py_ssize_t count) {
     require_not_running(self);
     Ref result;
     Ref value = evaluator.generators().throw_into(self, exception_of(evaluator, args, count), &result);
-    return value ? value.release() : stop(std::move(result));
+    return value ? value.release() : stop(result);
   });
 }
 
@@ -291,7 +286,7 @@ void Generators::op_send(Frame& f, const Instruction& i) {
   Ref receiver = Ref::borrow(core_.peek(1));
   Ref result, given;
   if (is_evaluated_generator(receiver.get())) given = resume(receiver.get(), std::move(value), &result);
-  else if (value.is(Py_None)) given = core_.iteration().next_of(receiver.get());
+  else if (value.is(Py_None)) given = core_.iteration().next_of(receiver.get(), &result);
   else throw GraphBreak("a value is sent through 'yield from'");
   if (given) {
     core_.push(std::move(given));

@@ -88,15 +88,19 @@ bool Iteration::has_more_items(PyObject* stand_in, std::size_t most) {
   return checked(PyObject_RichCompareBool(count.get(), limit.get(), Py_GT)) != 0;
 }
 
-Ref Iteration::next_of(PyObject* iterator, Ref* result) {
-  if (is_evaluated_generator(iterator)) return core_.generators().resume(iterator, Ref::borrow(Py_None), result);
+/// Empty at the end, and StopIteration is set or not, as C code leaves it.
+Ref Iteration::advance(PyObject* iterator) {
+  if (is_evaluated_generator(iterator)) {
+    Ref result, given = core_.generators().resume(iterator, Ref::borrow(Py_None), &result);
+    if (result && !result.is(Py_None)) set_stop_iteration(result.get());
+    return given;
+  }
   PyObject* method = heap_.type_attribute(Py_TYPE(iterator), names().__next__);
   if (is_python_function(method)) {
     try {
       return core_.call_now(method, {iterator});
     } catch (const PythonError&) {
       if (!PyErr_ExceptionMatches(PyExc_StopIteration)) throw;
-      PyErr_Clear();
       return {};
     }
   }
@@ -111,11 +115,22 @@ Ref Iteration::next_of(PyObject* iterator, Ref* result) {
   core_.mark_position();
   Ref value = step(recorder_, iterator);
   if (value) return heap_.adopt(std::move(value));
-  if (PyErr_Occurred()) {
-    if (!PyErr_ExceptionMatches(PyExc_StopIteration)) throw_python_error();
-    PyErr_Clear();
-  }
+  if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_StopIteration)) throw_python_error();
   return {};
+}
+
+Ref Iteration::next_of(PyObject* iterator, Ref* result) {
+  Ref item = advance(iterator);
+  if (item || !PyErr_Occurred()) return item;
+  Ref stop = compat::take_exception();
+  if (result) *result = heap_.adopt(checked(PyObject_GetAttr(stop.get(), names().value)));
+  return {};
+}
+
+Ref Iteration::next_or_stop(PyObject* iterator) {
+  if (Ref item = advance(iterator)) return item;
+  if (!PyErr_Occurred()) PyErr_SetNone(PyExc_StopIteration);
+  throw PythonError();
 }
 
 std::vector<Ref> Iteration::items_of(PyObject* iterable, std::size_t at_most) {
@@ -166,6 +181,12 @@ Ref items_to_hand_on(Heap& heap, PyObject* iterable) {
   Ref values = checked(PyList_New(0));
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(items.get()); ++at) checked(PyList_Append(values.get(), PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), at), 1)));
   return heap.born(values);
+}
+
+void set_stop_iteration(PyObject* result) {
+  if (result == nullptr || result == Py_None) return PyErr_SetNone(PyExc_StopIteration);
+  Ref exception = Ref::steal(PyObject_CallOneArg(PyExc_StopIteration, result));
+  if (exception) compat::set_exception(std::move(exception));
 }
 
 }  // namespace tenon::python

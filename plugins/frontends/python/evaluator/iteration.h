@@ -13,6 +13,9 @@ namespace tenon::python {
 
 class Evaluator;
 
+/// Sets the StopIteration of what returned that; null for nothing.
+void set_stop_iteration(PyObject* result);
+
 /// Asks generators, loops.
 class Iteration {
  public:
@@ -24,8 +27,10 @@ class Iteration {
   void require_few_items(PyObject* stand_in);
   /// For C code that iterates a stand-in and hands on its items: an iterator, where there are so many that they are counted; else the stand-in.
   Ref counted_items(PyObject* stand_in);
-  /// Empty at the end, with what a generator returned in `result`.
+  /// Empty at the end, with the value of StopIteration in `result`: what a generator returned.
   Ref next_of(PyObject* iterator, Ref* result = nullptr);
+  /// Throws StopIteration at the end, as it was raised.
+  Ref next_or_stop(PyObject* iterator);
   /// `at_most`: takes no more of them.
   std::vector<Ref> items_of(PyObject* iterable, std::size_t at_most = std::numeric_limits<std::size_t>::max());
   /// As Python asks where it has words of its own for what is none.
@@ -33,6 +38,7 @@ class Iteration {
   void op_for_iter(Frame& f, const Instruction& i);
 
  private:
+  Ref advance(PyObject* iterator);
   Ref iterator_of_array(PyObject* stand_in);
   bool has_more_items(PyObject* stand_in, std::size_t most);
 
