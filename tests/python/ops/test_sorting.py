@@ -80,3 +80,40 @@ def test_bytes(dtype):
         for x in (x, x[:, ::-1]):
             for ours, plain in zip(compiled(x), (np.sort(x, 0), np.sort(x, 1), np.sort(x, None), np.unique(x))):
                 assert ours.dtype == plain.dtype and np.array_equal(ours, plain)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16", "int64", "int32", "uint8"])
+@pytest.mark.parametrize("length", [1, 2, 7, 512, 5000, 40001])
+def test_medians(dtype, length):
+    """Of few elements and many, with equal ones and both zeros; of equal ones torch says which."""
+    torch = pytest.importorskip("torch")
+    dtype = getattr(torch, dtype)
+    torch.manual_seed(length)
+    spread = torch.randn(3, length) * (10 if length % 2 else 1000)
+    x = spread.clamp(min=0).to(dtype) if dtype == torch.uint8 else spread.to(dtype)
+    x[:, ::3] = 0
+    if dtype.is_floating_point:
+        x[:, ::6] = -0.0
+        x[1, length // 2] = torch.nan
+    for fn in (torch.median, torch.nanmedian):
+        torch.testing.assert_close(tenon.compile(fn)(x), fn(x), equal_nan=True, rtol=0, atol=0)
+        got, want = (f(x, dim=1) for f in (tenon.compile(fn), fn))
+        torch.testing.assert_close(got.values, want.values, equal_nan=True, rtol=0, atol=0)
+        torch.testing.assert_close(x.gather(1, got.indices[:, None])[:, 0], want.values, equal_nan=True, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("size", [0, 1, 2, 5, 31, 1000])
+def test_searches(right, size):
+    """Also where the sequence is not sorted, or has nan: the place depends on the steps then."""
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(size)
+    sequences = {"sorted": torch.rand(size).sort().values, "nan last": torch.cat([torch.rand(size).sort().values, torch.full((2,), torch.nan)]),
+                 "any order": torch.rand(size), "integers": torch.randint(0, 50, (size,)).sort().values}  # fmt: skip
+    for sequence in sequences.values():
+        values = (torch.rand(7, 11) * 1.2 - 0.1) if sequence.is_floating_point() else torch.randint(-2, 52, (7, 11))
+        if sequence.is_floating_point():
+            values[0, :3] = torch.nan
+        fn = lambda s, v: (torch.searchsorted(s, v, right=right), torch.bucketize(v, s, right=right), torch.searchsorted(s.expand(7, -1).contiguous(), v.mT.contiguous().mT, right=right))  # noqa: E731
+        for got, want in zip(tenon.compile(fn)(sequence, values), fn(sequence, values)):
+            assert torch.equal(got, want)

@@ -12,6 +12,7 @@
 
 #include "core/ops/lanes/lane_runs.h"
 #include "core/ops/lanes/lanes.h"
+#include "core/ops/lanes/median_place.h"
 #include "core/ops/lanes/sorted_values.h"
 #include "core/ops/lanes/stable_order.h"
 #include "core/ops/reference/element.h"
@@ -228,27 +229,12 @@ void kth_lanes(KernelCall& call) {
 
 // ---- median
 
-/// aten/src/ATen/native/Sorting.cpp, median_with_indices_impl: the lower of two middles; the first nan, or nan left out. `order` is memory.
-template <class K>
-std::int64_t median_place(std::span<const K> lane, bool ignore_nan, std::vector<std::pair<K, std::int64_t>>& order) {
-  const auto first_nan = std::ranges::find_if(lane, is_nan<K>);
-  if (!ignore_nan && first_nan != lane.end()) return first_nan - lane.begin();
-  order.clear();
-  for (std::size_t i = 0; i < lane.size(); ++i)
-    if (!is_nan(lane[i])) order.emplace_back(lane[i], static_cast<std::int64_t>(i));
-  if (order.empty()) return 0;
-  const auto middle = order.begin() + (static_cast<std::ptrdiff_t>(order.size()) - 1) / 2;
-  std::nth_element(order.begin(), middle, order.end());  // of equal elements the earlier one comes first
-  return middle->second;
-}
-
 template <class K>
 void median_lanes(KernelCall& call) {
   const std::size_t dim = dim_of(call.query);
-  const bool ignore = call.query.flag("ignore_nan");
-  std::vector<std::pair<K, std::int64_t>> order;
+  MedianPlace<K> middle(call.inputs[0].dtype, call.query.flag("ignore_nan"));
   each_lane<K>(call.inputs[0], dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
-    const std::int64_t place = median_place(lane, ignore, order);
+    const std::int64_t place = middle.of(lane);
     write_chosen(call, dim, at, std::span(&place, 1));
   });
 }
@@ -346,18 +332,63 @@ void order_rows(KernelCall& call) {
 
 // ---- searchsorted
 
+constexpr std::size_t kAbreast = 32;
+
 /// Whether one stands before the other where nan counts as the largest number.
 template <class K>
 bool before(K a, K b) {
   return a < b || (b != b && a == a);
 }
 
-/// The place of each value in the last dimension of a sorted sequence (operand 0): one for all, or one a row. torch does not say where
-/// nan belongs; NumPy does (`nan_last`).
+/// What each step of a search asks: whether a value belongs behind an element. torch does not say where nan belongs; NumPy does (`nan_last`).
+template <class K, bool right, bool nan_last>
+[[gnu::always_inline]] inline bool belongs_behind(K element, K value) {
+  if constexpr (nan_last) return right ? !before(value, element) : before(element, value);
+  return right ? !(element > value) : !(element >= value);
+}
+
+/// Searches for values abreast. The steps are those of torch's search for each: they tell where it ends in what is not in order.
+template <class K, bool right, bool nan_last>
+struct SearchAbreast {
+  const K* sorted;
+  std::int64_t size;
+  const K* values;
+  std::int64_t* out;
+
+  [[gnu::always_inline]] inline void operator()() const {
+    std::array<std::int64_t, kAbreast> low{}, high;
+    for (std::int64_t& end : high) end = size;
+    for (std::int64_t most = size; most > 0; most /= 2) {
+      for (std::size_t i = 0; i < kAbreast; ++i) {
+        const std::int64_t from = low[i], to = high[i], middle = (from + to) >> 1, at = middle < size ? middle : size - 1;
+        const bool behind = belongs_behind<K, right, nan_last>(sorted[at], values[i]);
+        const std::int64_t next_low = behind ? middle + 1 : from, next_high = behind ? to : middle;
+        low[i] = from < to ? next_low : from;
+        high[i] = from < to ? next_high : to;
+      }
+    }
+    for (std::size_t i = 0; i < kAbreast; ++i) out[i] = low[i];
+  }
+};
+
+template <class K, bool right, bool nan_last>
+void search(std::span<const K> sorted, std::span<const K> values, std::int64_t* out, std::int64_t step) {
+  alignas(64) std::array<std::int64_t, kAbreast> found;
+  alignas(64) std::array<K, kAbreast> some{};
+  for (std::size_t first = 0; first < values.size(); first += kAbreast) {
+    const std::size_t count = std::min(kAbreast, values.size() - first);
+    std::copy_n(values.begin() + static_cast<std::ptrdiff_t>(first), count, some.begin());
+    for_machine(SearchAbreast<K, right, nan_last>{sorted.data(), static_cast<std::int64_t>(sorted.size()), some.data(), found.data()});
+    for (std::size_t i = 0; i < count; ++i) out[static_cast<std::int64_t>(first + i) * step] = found[i];
+  }
+}
+
+/// The place of each value in the last dimension of a sorted sequence (operand 0): one for all, or one a row.
 template <class K>
 void search_lanes(KernelCall& call) {
   const TensorView &sequence = call.inputs[0], &values = call.inputs[1];
   const bool right = call.query.flag("right"), nan_last = call.query.flag("nan_last"), one = sequence.shape.size() == 1;
+  const auto find = right ? (nan_last ? search<K, true, true> : search<K, true, false>) : (nan_last ? search<K, false, true> : search<K, false, false>);
   std::vector<std::vector<K>> rows;
   each_lane<K>(sequence, sequence.shape.size() - 1, [&](std::span<const K> lane, auto) { rows.emplace_back(lane.begin(), lane.end()); });
   const TensorView flat = values.shape.empty() ? with_dimension(values) : values;
@@ -365,17 +396,7 @@ void search_lanes(KernelCall& call) {
   const std::size_t dim = flat.shape.size() - 1;
   std::size_t row = 0;
   each_lane<K>(flat, dim, [&](std::span<const K> lane, std::span<const std::int64_t> at) {
-    const std::vector<K>& sorted = rows[one ? 0 : row++];
-    for (std::size_t i = 0; i < lane.size(); ++i) {
-      std::size_t low = 0, high = sorted.size();
-      while (low < high) {
-        const std::size_t middle = low + (high - low) / 2;
-        const bool in_order = right ? !before(lane[i], sorted[middle]) : before(sorted[middle], lane[i]);
-        const bool beyond = nan_last ? in_order : right ? !(sorted[middle] > lane[i]) : !(sorted[middle] >= lane[i]);
-        (beyond ? low : high) = beyond ? middle + 1 : middle;
-      }
-      integer_element(out, dim, at, static_cast<std::int64_t>(i)) = static_cast<std::int64_t>(low);
-    }
+    find(rows[one ? 0 : row++], lane, &integer_element(out, dim, at, 0), lane_step(out, dim));
   });
 }
 

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <bit>
-#include <cmath>
 #include <cstdint>
 #include <span>
 #include <type_traits>
@@ -13,6 +12,19 @@
 #include "core/base/dtype.h"
 
 namespace tenon::ops {
+
+/// A number without a sign that has the order of an element, as each_lane reads it: nan is the largest, and -0 equals 0.
+template <class Key, class K>
+inline Key ordered_key(K x) {
+  constexpr Key kSign = Key{1} << (sizeof(Key) * 8 - 1);
+  if constexpr (std::is_floating_point_v<K>) {
+    using Float = std::conditional_t<sizeof(Key) == 4, float, double>;
+    const Key bits = std::bit_cast<Key>(static_cast<Float>(x) + Float{0});  // 0 is added to -0
+    return x != x ? ~Key{0} : (bits & kSign) ? ~bits : bits | kSign;
+  } else {
+    return static_cast<Key>(x) ^ kSign;
+  }
+}
 
 /// Gives the places of a lane's elements in order; nan counts as larger than all numbers, and -0 as 0. K is double or int64, as each_lane
 /// reads elements of `dtype`. Keeps its memory from lane to lane.
@@ -38,18 +50,9 @@ class StableOrder {
   template <class Key>
   using Items = std::vector<Item<Key>>;
 
-  /// Numbers without a sign that have the order of the elements.
   template <class Key>
   Key key_of(K x) const {
-    constexpr Key kSign = Key{1} << (sizeof(Key) * 8 - 1);
-    Key key = 0;
-    if constexpr (std::is_floating_point_v<K>) {
-      using Float = std::conditional_t<sizeof(Key) == 4, float, double>;
-      const Key bits = std::bit_cast<Key>(static_cast<Float>(x) + Float{0});  // 0 is added to -0
-      key = std::isnan(x) ? ~Key{0} : (bits & kSign) ? ~bits : bits | kSign;
-    } else {
-      key = static_cast<Key>(x) ^ kSign;
-    }
+    const Key key = ordered_key<Key>(x);
     return descending_ ? ~key : key;
   }
 

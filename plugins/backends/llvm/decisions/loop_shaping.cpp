@@ -114,6 +114,21 @@ bool scatters_in_runs(const Kernel& kernel, const IndexAlgebra& algebra, unsigne
   return fixed;
 }
 
+/// Of a scatter over whose neighbours threads would walk while the loops inside stride through memory: neighbours go inside, a block at a time.
+void walk_in_blocks(Kernel& kernel, IndexAlgebra& algebra) {
+  constexpr std::int64_t kBlock = 128;
+  if (kernel.outer.empty() || kernel.inner.empty()) return;
+  const Loop columns = kernel.outer.back();
+  const bool divides = columns.extent.is_constant() && columns.extent.constant() % kBlock == 0 && columns.extent.constant() > kBlock;
+  if (!divides || awkward_accesses(kernel, columns.variable) >= awkward_accesses(kernel, kernel.inner.back().variable)) return;
+  const Dim blocks = columns.extent.constant() / kBlock;
+  const SymbolId block = algebra.new_loop(blocks), column = algebra.new_loop(Dim(kBlock));
+  const Dim place = Dim::symbol(block) * Dim(kBlock) + Dim::symbol(column);
+  for_each_index(kernel, [&](Dim& d) { d = algebra.substitute(d, columns.variable, place); });
+  kernel.outer.back() = {block, blocks};
+  kernel.inner.push_back({column, Dim(kBlock)});
+}
+
 /// Of a scatter, the loops that tell targets apart become the outer ones, which threads share, as many from the first on as give them enough to do;
 /// the others run inside of them in order.
 void order_scatter(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes, CpuSchedule& schedule) {
@@ -133,6 +148,7 @@ void order_scatter(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes, CpuSch
   std::vector<Loop> outer;
   for (const Loop& l : kernel.outer) (goes_outside(l) ? outer : kernel.inner).push_back(l);
   kernel.outer = std::move(outer);
+  if (!schedule.in_runs) walk_in_blocks(kernel, algebra);
   merge_contiguous(kernel, kernel.inner, algebra);
   merge_contiguous(kernel, kernel.outer, algebra);
   schedule.lanes_inside = schedule.in_runs && !kernel.inner.empty() && kernel.inner.back().variable == last;

@@ -61,3 +61,12 @@ TEST_CASE("threads share rows within which elements are added, as many loops as 
 TEST_CASE("elements that are added along the only dimension run in order", "[scatter]") {
   CHECK(loops_of("20", "50", "50", "  %y: f32[20] = index_add(%x, %i, %v) {dim = 0}\n") == Loops{{}, {50}, false});
 }
+
+TEST_CASE("threads share blocks of the columns down which elements are put", "[scatter]") {
+  const auto down = [](int columns) {
+    return fmt::format("  %c: i64[{0}] = arange() {{dtype = i64, end = {0}, start = 0, step = 1}}\n  %d: i64[{0}] = mul(%c, 7)\n  %e: i64[{0}] = remainder(%d, 20)\n"
+                       "  %p: i64[50, {1}] = reshape(%e) {{shape = [50, {1}]}}\n  %y: f32[20, {1}] = scatter(%x, %p, %v) {{dim = 0, reduce = \"sum\"}}\n", 50 * columns, columns);
+  };
+  CHECK(loops_of("20, 384", "50, 384", "50", down(384)) == Loops{{3}, {50, 128}, false});
+  CHECK(loops_of("20, 50", "50, 50", "50", down(50)) == Loops{{50}, {50}, false});
+}
