@@ -45,8 +45,8 @@ ir::Graph prepared(ir::Graph graph) {
 /// takes turns.
 constexpr std::size_t kFewLaunches = 24, kMostGraphs = 4;
 
-/// Steps for which memory rests: about as many as a layer has in the backward of a network.
-constexpr std::uint32_t kRest = 8;
+/// Steps for which memory rests: the gradient of a layer's weight runs beside that of its input, which is computed a few steps later.
+constexpr std::uint32_t kRest = 4;
 
 bool starts_at_vector(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % kVectorBytes == 0; }
 
