@@ -29,11 +29,7 @@ int ordinal_of(const ir::Graph& graph) {
 
 ScheduledPlan plan_of(const ir::Graph& graph, const CardProgram::Options& options, int ordinal) {
   const std::string& architecture = Cards::get().at(ordinal).architecture;
-  PlanChoices choices{options.fuse, options.tensor_cores && has_tensor_cores(architecture), has_clusters(architecture), has_warpgroups(architecture), options.rounding};
-  if (options.fuse)
-    if (auto plan = scheduled_plan(graph, choices)) return *std::move(plan);
-  choices.fuse = false;
-  return scheduled_plan(graph, choices).value();
+  return plan_with_code(graph, {options.fuse, options.tensor_cores && has_tensor_cores(architecture), has_clusters(architecture), has_warpgroups(architecture), options.rounding}).value();
 }
 
 ir::Graph prepared(ir::Graph graph) {
