@@ -69,7 +69,7 @@ struct State {
   double microseconds = 0;  // that launches took
   std::set<CUgraph> graphs;
   std::set<CUgraphExec> executables;
-  std::size_t graph_launches = 0, hazards = 0, set_nodes = 0;
+  std::size_t graph_launches = 0, hazards = 0, set_nodes = 0, longest_path = 0;
   bool capturing = false;
   std::string complaint;
 };
@@ -250,8 +250,9 @@ CUresult launch(const CUgraphExec_st& graph) {
 
 std::size_t fake_cuda_launches() { return state().launches; }
 std::size_t fake_cuda_graph_launches() { return state().graph_launches; }
-std::size_t fake_cuda_set_nodes() { return state().set_nodes; }
 std::size_t fake_cuda_graphs() { return state().graphs.size() + state().executables.size(); }
+std::size_t fake_cuda_set_nodes() { return state().set_nodes; }
+std::size_t fake_cuda_longest_path() { return state().longest_path; }
 std::size_t fake_cuda_hazards() { return state().hazards; }
 void fake_cuda_capture(bool on) { state().capturing = on; }
 std::size_t fake_cuda_modules() { return state().modules.size(); }
@@ -407,7 +408,11 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* made, CUgraph graph, unsigned 
   const std::lock_guard lock(state().mutex);
   FAIL_ON_TURN_TO_ACT;
   auto* executable = new CUgraphExec_st{{}, graph->nodes, {}};
+  std::map<CUgraphNode, std::size_t> ends;  // nodes on the longest path to this one, and with it
+  state().longest_path = 0;
   for (const CUgraphNode node : graph->nodes) {
+    for (const CUgraphNode before : node->before) ends[node] = std::max(ends[node], ends[before]);
+    state().longest_path = std::max(state().longest_path, ++ends[node]);
     executable->launches[node] = node->launch;
     std::set<CUgraphNode>& behind = executable->behind[node];
     for (const CUgraphNode before : node->before) {

@@ -14,6 +14,8 @@ std::size_t fake_cuda_graph_launches();
 std::size_t fake_cuda_graphs();
 /// How often a node of an executable graph has been set.
 std::size_t fake_cuda_set_nodes();
+/// Nodes on the longest path through the graph that was made executable last.
+std::size_t fake_cuda_longest_path();
 /// Launches of graphs, refused, in which nodes that no edge orders write and touch the same memory.
 std::size_t fake_cuda_hazards();
 /// Whether streams say from now on that they are being captured.

@@ -116,6 +116,40 @@ TEST_CASE("a group of many kernels keeps graphs for memory that takes turns", "[
   CHECK(fake_cuda_set_nodes() > set);
 }
 
+TEST_CASE("the gradient of a weight is computed beside that of the layer's input, which may be written over what it reads", "[graphs]") {
+  std::string text = "graph @g (%x: f32[64, 64] on device2:0, %w: f32[64, 64] on device2:0, %g: f32[64, 64] on device2:0) {\n", last = "%x", outputs;
+  const auto node = [&](const std::string& name, const std::string& made) { text += name + ": f32[64, 64] on device2:0 = " + made + "\n"; };
+  constexpr std::size_t kLayers = 40;
+  for (std::size_t i = 1; i < kLayers; ++i) {
+    const std::string n = std::to_string(i);
+    node("%a" + n, "mm(" + last + ", %w)");
+    last = "%h" + n;
+    node(last, "relu(%a" + n + ")");
+  }
+  last = "%g";
+  for (std::size_t i = kLayers; i-- > 0;) {
+    const std::string n = std::to_string(i), input = i == 0 ? "%x" : "%h" + n;
+    node("%t" + n, "permute(" + input + ") {dims = [1, 0]}");
+    node("%w" + n, "mm(%t" + n + ", " + last + ")");
+    outputs += (outputs.empty() ? "%w" : ", %w") + n;
+    if (i == 0) break;
+    node("%o" + n, "mm(" + last + ", %w)");
+    text += "%m" + n + ": bool[64, 64] on device2:0 = le(" + input + ", 0.0)\n";
+    node("%d" + n, "where(%m" + n + ", 0.0, %o" + n + ")");
+    last = "%d" + n;
+  }
+  CudaSession session;
+  const TestProgram program = session.compile(text + "return " + outputs + "\n}\n");
+  const Block x(session, 64 * 64 * 4), w(session, 64 * 64 * 4), g(session, 64 * 64 * 4);
+  std::vector<std::unique_ptr<Block>> gradients;
+  std::vector<void*> places;
+  while (places.size() < kLayers) places.push_back(gradients.emplace_back(std::make_unique<Block>(session, 64 * 64 * 4))->at());
+  const std::size_t launches = fake_cuda_launches();
+  REQUIRE(run(program, {x.at(), w.at(), g.at()}, places) == TENON_OK);
+  CHECK(fake_cuda_launches() == launches + 3 * kLayers - 2);
+  CHECK(fake_cuda_longest_path() == 2 * kLayers - 1);
+}
+
 TEST_CASE("a stream that the user captures is given the kernels one by one", "[graphs]") {
   CudaSession session;
   const TestProgram program = session.compile(kBranches);

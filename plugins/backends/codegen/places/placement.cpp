@@ -16,17 +16,6 @@ constexpr std::size_t kMostAdded = 8;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + Placement::kAlignment - 1) & ~(Placement::kAlignment - 1); }
 
-/// As many steps of rest as fit, by halves, into little more than the arena without.
-ArenaPlan rested(const std::vector<ArenaRequest>& requests, ArenaPlan without, std::uint32_t rest) {
-  for (; rest > 0; rest /= 2) {
-    std::vector<ArenaRequest> longer = requests;
-    for (ArenaRequest& request : longer) request.last_step += rest;
-    ArenaPlan arena = plan_arena(longer);
-    if (arena.bytes <= without.bytes + without.bytes / kMostAdded) return arena;
-  }
-  return without;
-}
-
 }  // namespace
 
 Placement::Placement(const ir::Graph& graph, const Plan& plan, std::uint32_t rest) {
@@ -46,9 +35,9 @@ Placement::Placement(const ir::Graph& graph, const Plan& plan, std::uint32_t res
     if (place.kind == Place::Kind::none && graph.value(value).kind == ir::ValueKind::result) place = {Place::Kind::output, static_cast<std::uint32_t>(i), nullptr};
     else copies_.emplace_back(value, static_cast<std::uint32_t>(i));
   }
-  const auto values = intermediates(graph, plan);
+  auto values = intermediates(graph, plan, 0);
   fixed_sizes_ = std::ranges::all_of(values, [](const Intermediate& v) { return v.bytes.is_constant(); });
-  if (fixed_sizes_) place_at_offsets(values, rest);
+  if (fixed_sizes_) place_at_offsets(std::move(values), rest > 0 ? intermediates(graph, plan, rest) : std::vector<Intermediate>(), rest);
   else for (const Intermediate& v : values) place_in_turn(v);
 }
 
@@ -74,11 +63,12 @@ std::vector<std::size_t> Placement::last_uses(const ir::Graph& graph, const Plan
   return last;
 }
 
-std::vector<Placement::Intermediate> Placement::intermediates(const ir::Graph& graph, const Plan& plan) const {
+std::vector<Placement::Intermediate> Placement::intermediates(const ir::Graph& graph, const Plan& plan, std::uint32_t rest) const {
   constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   const std::size_t graph_values = graph.value_capacity();
   const auto last = last_uses(graph, plan);
   std::vector<std::size_t> piece(places_.size(), kNone);  // by value
+  std::vector<std::size_t> read(places_.size(), 0);       // by value: the last step before this one that reads it, the first one being 1
   std::vector<Intermediate> found;
   auto bytes_of = [&](std::size_t v) {
     const bool temporary = v >= graph_values;
@@ -86,10 +76,11 @@ std::vector<Placement::Intermediate> Placement::intermediates(const ir::Graph& g
     return (temporary ? plan.temporaries[v - graph_values].elements : graph.type(ValueId(v)).element_count()) * Dim(static_cast<std::int64_t>(size_of(dtype)));
   };
   for (std::size_t s = 0; s < plan.steps.size(); ++s) {
-    for (const auto& [written, read] : overwritings(plan.steps[s])) {
-      const std::size_t over = piece[read.value];
+    for (const auto& [written, from] : overwritings(plan.steps[s])) {
+      const std::size_t over = piece[from.value];
       if (over == kNone || places_[written.value].kind != Place::Kind::none || piece[written.value] != kNone) continue;
-      if (found[over].to != s || found[over].values.back() != read.value || !(found[over].bytes == bytes_of(written.value))) continue;
+      if (found[over].to != s || found[over].values.back() != from.value || !(found[over].bytes == bytes_of(written.value))) continue;
+      if (read[from.value] > 0 && read[from.value] + rest > s) continue;
       piece[written.value] = over;
       found[over].values.push_back(written.value);
       found[over].to = last[written.value];
@@ -99,6 +90,7 @@ std::vector<Placement::Intermediate> Placement::intermediates(const ir::Graph& g
       piece[v] = found.size();
       found.push_back({{v}, bytes_of(v), s, last[v]});
     }
+    for (const std::size_t v : values_of(plan.steps[s], graph, false)) read[v] = s + 1;
   }
   return found;
 }
@@ -121,15 +113,19 @@ void Placement::place(const Intermediate& intermediate, std::size_t index) {
   for (std::size_t v : intermediate.values) places_[v] = {Place::Kind::workspace, static_cast<std::uint32_t>(index), nullptr};
 }
 
-/// Sizes are known: values share whatever bytes are free.
-void Placement::place_at_offsets(std::span<const Intermediate> values, std::uint32_t rest) {
-  std::vector<ArenaRequest> requests;
-  for (const Intermediate& v : values) {
-    place(v, requests.size());
-    requests.push_back({static_cast<std::size_t>(v.bytes.constant()), static_cast<std::uint32_t>(v.from), static_cast<std::uint32_t>(v.to)});
+/// Sizes are known: values share whatever bytes are free, after a rest where that takes little more of them.
+void Placement::place_at_offsets(std::vector<Intermediate> values, std::vector<Intermediate> rested, std::uint32_t rest) {
+  const auto arena_of = [](std::span<const Intermediate> placed, std::uint32_t longer) {
+    std::vector<ArenaRequest> requests;
+    for (const Intermediate& v : placed) requests.push_back({static_cast<std::size_t>(v.bytes.constant()), static_cast<std::uint32_t>(v.from), static_cast<std::uint32_t>(v.to) + longer});
+    return plan_arena(requests);
+  };
+  ArenaPlan arena = arena_of(values, 0);
+  if (rest > 0) {
+    ArenaPlan wider = arena_of(rested, rest);
+    if (wider.bytes <= arena.bytes + arena.bytes / kMostAdded) arena = std::move(wider), values = std::move(rested);
   }
-  ArenaPlan arena = plan_arena(requests);
-  if (rest > 0) arena = rested(requests, std::move(arena), rest);
+  for (std::size_t i = 0; i < values.size(); ++i) place(values[i], i);
   offsets_ = std::move(arena.offsets), fixed_bytes_ = arena.bytes;
 }
 

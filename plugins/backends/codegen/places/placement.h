@@ -30,8 +30,8 @@ class Placement {
   static constexpr std::size_t kAlignment = 64;
 
   Placement() = default;
-  /// `rest`: so many steps are between the last one that touches what lies in the workspace and the first that writes there again, or fewer where that
-  /// takes much more of it. Steps that need nothing of each other may run side by side then.
+  /// `rest`: so many steps are between the last one that touches what lies in the workspace and the first that writes there again, also where a step writes
+  /// over what it reads; or none where that takes much more of the workspace. Steps that need nothing of each other may run side by side then.
   Placement(const ir::Graph& graph, const Plan& plan, std::uint32_t rest = 0);
 
   const Place& operator[](ValueId value) const { return places_[value.value]; }
@@ -71,9 +71,11 @@ class Placement {
 
   void find_unread(const ir::Graph& graph);
   std::vector<std::size_t> last_uses(const ir::Graph& graph, const Plan& plan) const;
-  std::vector<Intermediate> intermediates(const ir::Graph& graph, const Plan& plan) const;
+  /// What a step before has read within the rest is not written over where it lies.
+  std::vector<Intermediate> intermediates(const ir::Graph& graph, const Plan& plan, std::uint32_t rest) const;
   void place(const Intermediate& intermediate, std::size_t index);
-  void place_at_offsets(std::span<const Intermediate> values, std::uint32_t rest);
+  /// `rested`: the same where memory rests.
+  void place_at_offsets(std::vector<Intermediate> values, std::vector<Intermediate> rested, std::uint32_t rest);
   void place_in_turn(const Intermediate& value);
 
   std::vector<bool> unread_;   // by ValueId

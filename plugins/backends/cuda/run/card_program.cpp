@@ -29,11 +29,7 @@ int ordinal_of(const ir::Graph& graph) {
 
 ScheduledPlan plan_of(const ir::Graph& graph, const CardProgram::Options& options, int ordinal) {
   const std::string& architecture = Cards::get().at(ordinal).architecture;
-  PlanChoices choices{options.fuse, options.tensor_cores && has_tensor_cores(architecture), has_clusters(architecture), has_warpgroups(architecture), options.rounding};
-  if (options.fuse)
-    if (auto plan = scheduled_plan(graph, choices)) return *std::move(plan);
-  choices.fuse = false;
-  return scheduled_plan(graph, choices).value();
+  return plan_with_code(graph, {options.fuse, options.tensor_cores && has_tensor_cores(architecture), has_clusters(architecture), has_warpgroups(architecture), options.rounding}).value();
 }
 
 ir::Graph prepared(ir::Graph graph) {
@@ -45,8 +41,8 @@ ir::Graph prepared(ir::Graph graph) {
 /// takes turns.
 constexpr std::size_t kFewLaunches = 24, kMostGraphs = 4;
 
-/// Steps for which memory rests: about as many as a layer has in the backward of a network.
-constexpr std::uint32_t kRest = 8;
+/// Steps for which memory rests: the gradient of a layer's weight runs beside that of its input, which is computed a few steps later.
+constexpr std::uint32_t kRest = 4;
 
 bool starts_at_vector(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % kVectorBytes == 0; }
 

@@ -174,20 +174,23 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& 
   return made;
 }
 
+Result<ScheduledPlan> plan_with_code(const ir::Graph& graph, PlanChoices choices) {
+  if (choices.fuse)
+    if (auto plan = scheduled_plan(graph, choices)) return plan;
+  choices.fuse = false;
+  return scheduled_plan(graph, choices);
+}
+
 std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node, bool has_tensor_cores) {
   ir::Graph alone = graph_of_one(graph, node);
   prepare(alone);
   if (const ir::Node* unknown = without_meaning(alone)) return codegen::Refusal{"op", fmt::format("{} has no loops", unknown->op.text())};
-  PlanChoices choices{.fuse = false, .has_tensor_cores = has_tensor_cores};
-  const auto apart = scheduled_plan(alone, choices);
-  if (!apart) return codegen::Refusal{"op", apart.error().message};
-  choices.fuse = true;  // what it costs: what it is made of reads its operands where they lie
-  const auto fused = scheduled_plan(alone, choices);
-  const ScheduledPlan* plan = fused ? &*fused : &*apart;
-  for (std::size_t i = 0; i < plan->schedules.size(); ++i) {
-    const auto& product = plan->schedules[i].product;
+  if (const auto apart = scheduled_plan(alone, {.fuse = false, .has_tensor_cores = has_tensor_cores}); !apart) return codegen::Refusal{"op", apart.error().message};
+  const ScheduledPlan plan = plan_with_code(alone, {.has_tensor_cores = has_tensor_cores}).value();  // what it costs: what it is made of reads its operands where they lie
+  for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
+    const auto& product = plan.schedules[i].product;
     if (product && is_faster_by_library(*product)) return codegen::Refusal{"cost", "a library's product is faster at its size, or as its operands lie"};
-    if (!product && is_product(plan->step(i).kernel, plan->plan.algebra)) return codegen::Refusal{"cost", "its loops read what they read so often that a library's product is faster"};
+    if (!product && is_product(plan.step(i).kernel, plan.plan.algebra)) return codegen::Refusal{"cost", "its loops read what they read so often that a library's product is faster"};
   }
   return {};
 }

@@ -38,6 +38,9 @@ struct PlanChoices {
 /// Plans a graph that was prepared. Fails (unsupported) where a step has no code.
 Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& choices);
 
+/// The same, with a kernel a node where steps of more have no code.
+Result<ScheduledPlan> plan_with_code(const ir::Graph& graph, PlanChoices choices);
+
 /// Whether kernels for the architecture multiply on tensor cores: from sm_80 on.
 bool has_tensor_cores(const std::string& architecture);
 
