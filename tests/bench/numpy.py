@@ -154,7 +154,7 @@ def summary(figures: dict) -> list[str]:
     """What is said below the table."""
     rows = figures["programs"]
     lines = [f"{figures['processor']}, {figures['threads']} threads, load {min(r['load_average'] for r in rows):.1f} to {max(r['load_average'] for r in rows):.1f}"]
-    lines += filter(None, (mean(rows, other, figure, "tenon") for other in ("numpy", *PEERS) for figure in ("min_ms", "median_ms")))
+    lines += filter(None, (mean(rows, other, figure, "tenon") for other in ("numpy", *PEERS) for figure in ("min_ms", "median_ms", "cpu_ms")))
     lines += filter(None, (mean(rows, "numpy", figure, OURS[0]) for figure in ("min_ms", "cpu_ms")))
     lines += [f"{way} has no {row['name']}: {said['missing']}" for row in rows for way, said in row["loaded"].items() if "missing" in said]
     return lines

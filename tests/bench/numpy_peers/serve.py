@@ -81,8 +81,8 @@ class Server:
     def __init__(self, way: str) -> None:
         self.way = way
         self.programs = all_programs()
-        self.function: Callable = print
-        self.arguments: tuple = ()
+        self.function: Callable
+        self.arguments: tuple
 
     def load(self, name: str) -> dict:
         program = self.programs[name]
