@@ -1,0 +1,1 @@
+"""Loops under ``@njit(parallel=True)``."""
