@@ -79,10 +79,12 @@ def text(rows: list[dict]) -> str:
     slow = sorted(filter(is_slow, timed), key=speed)
     unexplained = [row for row in slow if not reason_of(row, known)]
     left = Counter(row["left"].split(":")[0] for row in rows if "left" in row)
+    loads = [row["load"] for row in timed if "load" in row]
+    load = f" Beside other programs: the machine's load was {min(loads)} to {max(loads)}." if loads else ""
     head = "| rows | geometric mean | slow | below 1, not slow | native / opaque / refused |\n|---|---|---|---|---|---|"
     parts = [
         "# The speed sweep\n\nWritten by `python -m tests.bench.sweep --report FILES --table FILE`. Figures are eager's time by compiled code's, least times of blocks in turns;",
-        f"a row is slow below {SLOW} in {PROCESSES} processes.\n\n{len(rows)} rows: {len(timed)} timed, {len(slow)} slow, {len(unexplained)} of these unexplained, {sum(map(is_wrong, rows))} wrong or failed, {sum(left.values())} without a time"
+        f"a row is slow below {SLOW} in {PROCESSES} processes.{load}\n\n{len(rows)} rows: {len(timed)} timed, {len(slow)} slow, {len(unexplained)} of these unexplained, {sum(map(is_wrong, rows))} wrong or failed, {sum(left.values())} without a time"
         + f" ({', '.join(f'{count} {why}' for why, count in left.most_common())}).\n",
         f"| dtype {head}\n" + "\n".join(totals(timed, lambda row: row["dtype"])) + "\n",
         f"| size, layout {head}\n" + "\n".join(totals(timed, lambda row: f"{row['size']}, {row['layout']}")) + "\n",
