@@ -17,16 +17,21 @@ def first_call_ms(fn: Callable, args: tuple) -> float:
 
 def interleaved_ms(ways: dict[str, Callable], args: tuple, seconds: float) -> dict[str, float]:
     """Median milliseconds a call of each way, called in turn for about `seconds` in all, in blocks that last at least 0.2 ms."""
+    return {name: statistics.median(values) for name, values in interleaved_blocks(ways, args, seconds).items()}
+
+
+def interleaved_blocks(ways: dict[str, Callable], args: tuple, seconds: float, least: int = 5) -> dict[str, list[float]]:
+    """Milliseconds a call of each way, a figure a block, of which there are at least so many."""
     blocks = {name: _block_length(fn, args) for name, fn in ways.items()}
     samples: dict[str, list[float]] = {name: [] for name in ways}
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(next(iter(samples.values()))) < 5:
+    while time.perf_counter() < end or len(next(iter(samples.values()))) < least:
         for name, fn in ways.items():
             start = time.perf_counter()
             for _ in range(blocks[name]):
                 fn(*args)
             samples[name].append((time.perf_counter() - start) * 1e3 / blocks[name])
-    return {name: statistics.median(values) for name, values in samples.items()}
+    return samples
 
 
 def _block_length(fn: Callable, args: tuple) -> int:

@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 import tenon
 from tests.opinfo import reference
-from tests.opinfo.samples import _own_seed, entries, name_of
+from tests.opinfo.samples import own_seed, entries, name_of
 from tests.walks.verdict import Verdict
 
 __all__ = ["DTYPES", "entries", "judge", "samples_of"]
@@ -120,7 +120,7 @@ def judge(entry: Any, case: Case) -> Verdict:
     for left_open in _left_open(name_of(entry), case.fill, case.order):
         if not left_open.values:
             return Verdict("skipped", left_open.reason)
-    with warnings.catch_warnings(), _own_seed():
+    with warnings.catch_warnings(), own_seed():
         warnings.simplefilter("ignore")
         try:
             want, program = _eager(entry.op, case)

@@ -55,10 +55,10 @@ def samples_of(entry: Any, dtype: str) -> Iterator[Any]:
 
 def judge(entry: Any, sample: Any) -> Verdict:
     """Runs one sample eagerly and compiled, twice, and compares."""
-    with warnings.catch_warnings(), torch.no_grad(), _own_seed():
+    with warnings.catch_warnings(), torch.no_grad(), own_seed():
         warnings.simplefilter("ignore")
         try:
-            want = _call(entry.op, sample)
+            want = called(entry.op, sample)
             if DEVICE.startswith("cuda"):
                 torch.cuda.synchronize()  # what eager does wrong there is told here
         except Exception as error:  # noqa: BLE001: whatever torch itself refuses is no sample
@@ -85,8 +85,8 @@ def _divides_by_zero(entry: Any, sample: Any) -> bool:
     return False
 
 
-def _own_seed() -> contextlib.AbstractContextManager:
-    """Random entries are called as they are: `_call` sets the seed, and the database's own wrapper would be what is compiled."""
+def own_seed() -> contextlib.AbstractContextManager:
+    """Random entries are called as they are: `called` sets the seed, and the database's own wrapper would be what is compiled."""
     return mock.patch.object(common_methods_invocations, "wrapper_set_seed", lambda op, *args, **kwargs: op(*args, **kwargs))
 
 
@@ -95,16 +95,22 @@ def _compiled(entry: Any, sample: Any, want: Any) -> Verdict:
     program = _program(entry.op)
     compiled = tenon.compile(program, backend=BACKEND)
     try:
-        results = [_call(compiled, sample) for _ in range(2)]
+        results = [called(compiled, sample) for _ in range(2)]
     except Exception as error:  # noqa: BLE001: an exception where eager has none is a wrong result
         return Verdict("wrong", f"{type(error).__name__}: {error}")
-    exact = None if _same_bits(results, want) else _exact(entry, sample)
+    exact = None if _same_bits(results, want) else exact_result(entry, sample)
     for result in results:
-        result, wanted = (_written(entry, sample, r) for r in (result, want))
-        what = disagreement(_shapes(result), _shapes(wanted), None) if entry.name in UNDEFINED else disagreement(result, wanted, exact)
-        if what and not (entry.name in UNORDERED and _same_order(sample, result, wanted)) and not (entry.name in CHOSEN and _same_choice(entry, sample, result, wanted)):
+        if what := difference(entry, sample, result, want, exact):
             return Verdict("wrong", what)
     return how_it_ran(lambda: _explained(program, sample))
+
+
+def difference(entry: Any, sample: Any, result: Any, want: Any, exact: Any) -> str | None:
+    """Says where a result differs from eager's in what the entry promises; nothing where it agrees."""
+    result, wanted = (_written(entry, sample, r) for r in (result, want))
+    what = disagreement(_shapes(result), _shapes(wanted), None) if entry.name in UNDEFINED else disagreement(result, wanted, exact)
+    chosen = what and (entry.name in UNORDERED and _same_order(sample, result, wanted) or entry.name in CHOSEN and _same_choice(entry, sample, result, wanted))
+    return None if chosen else what
 
 
 def _same_order(sample: Any, result: Any, want: Any) -> bool:
@@ -146,13 +152,15 @@ def _explained(program: Any, sample: Any) -> Any:
     return tenon.explain(program)(*copy.deepcopy((sample.input, *sample.args)), **copy.deepcopy(sample.kwargs))
 
 
-def _call(function: Any, sample: Any) -> Any:
+def called(function: Any, sample: Any) -> Any:
+    """The result of a call with copies of the sample's operands, and the seed that every call has."""
     torch.manual_seed(1234)
     args = copy.deepcopy((sample.input, *sample.args))
     return function(*args, **copy.deepcopy(sample.kwargs))
 
 
-def _exact(entry: Any, sample: Any) -> Any:
+def exact_result(entry: Any, sample: Any) -> Any:
+    """What torch computes of the sample in float64; nothing where it does not."""
     def widened(x):
         if isinstance(x, torch.Tensor):
             return x.detach().to(WIDER[x.dtype]) if x.dtype in WIDER else x
@@ -162,7 +170,7 @@ def _exact(entry: Any, sample: Any) -> Any:
         wide = dataclasses.replace(sample) if dataclasses.is_dataclass(sample) else copy.copy(sample)
         wide.input, wide.args, wide.kwargs = tree_map(widened, (sample.input, sample.args, sample.kwargs))
         with _floats_of_integers_in_double():
-            return _call(entry.op, wide)
+            return called(entry.op, wide)
     except Exception:  # noqa: BLE001: without a float64 result eager's own is the reference
         return None
 

@@ -7,7 +7,7 @@ import itertools
 import multiprocessing
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -30,19 +30,24 @@ class Job:
 
 def run(job: Job) -> Row:
     """Walks the samples of one entry."""
+    verdicts, end = messages(_walk, (job,), job.timeout)
+    return _row(job, verdicts + ([Verdict("wrong", end)] if end else []))
+
+
+def messages(target: Callable[..., None], args: tuple, timeout: float) -> tuple[list, str]:
+    """What `target(*args, pipe)` sends from a process of its own, up to None; and how the process ended where no None came in time."""
     context = multiprocessing.get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_walk, args=(job, theirs), daemon=True)
+    child = context.Process(target=target, args=(*args, theirs), daemon=True)
     child.start()
     theirs.close()
-    verdicts = _collect(ours, job.timeout)
-    finished = verdicts and verdicts[-1] is None
+    received = _collect(ours, timeout)
+    finished = bool(received) and received[-1] is None
     child.join(0.5 if finished else 0.1)
-    if not finished:
-        verdicts.append(Verdict("wrong", "took too long" if child.is_alive() else f"the process died ({child.exitcode})"))
+    end = "" if finished else "took too long" if child.is_alive() else f"the process died ({child.exitcode})"
     child.kill()
     child.join()
-    return _row(job, [v for v in verdicts if v is not None])
+    return [one for one in received if one is not None], end
 
 
 def _collect(pipe: Connection, timeout: float) -> list:

@@ -1,0 +1,1 @@
+"""Every op of torch's operator database, compiled and plain, by dtype, size and layout."""
