@@ -128,6 +128,8 @@ class Heap {
   /// Guards the keys of a dict that vary: C code is going to look something up in it.
   void settle_keys(PyObject* dict);
   bool has_loose_keys(PyObject* dict) const { return loose_dicts_.contains(dict); }
+  /// Its keys and values past any override, with nothing guarded, though an OrderedDict looks each of its keys up.
+  Ref items_of(PyObject* dict);
   /// C code is going to give the values of a dict whose keys are ints, of which nothing is guarded then; false where `expose` is to do that.
   bool expose_values(PyObject* dict);
   /// The same value with stand-ins instead of real tensors inside lists, tuples and dicts: for calls of recorded operations.
