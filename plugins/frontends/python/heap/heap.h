@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -170,6 +171,10 @@ class Heap {
   };
   std::span<const DroppedGradient> dropped_gradients() const { return dropped_gradients_; }
   void journal_gradients();
+  /// The dict that the program has made that of the hooks of an older leaf, before its gradient is accumulated or after, or the dict itself where it is that of one; else empty.
+  Ref hooks_of(PyObject* stand_in, bool after) const;
+  bool has_new_hooks() const { return !hooks_.empty(); }
+  void store_hooks(PyObject* stand_in, bool after, PyObject* name, PyObject* hooks);
   /// Empties the cell when `value` is null.
   void store_cell(PyObject* cell, PyObject* value);
   /// Must come before C code changes an older container. With `reads` what it does depends on what the container holds: guards all of it.
@@ -308,6 +313,7 @@ class Heap {
   std::vector<std::pair<Ref, Ref>> gradients_;                 // stand-ins, and what is their `.grad` now
   std::unordered_set<PyObject*> read_gradients_;               // stand-ins
   std::vector<DroppedGradient> dropped_gradients_;
+  std::map<std::pair<PyObject*, bool>, Ref> hooks_;  // by stand-in, and by the dict itself
   std::unordered_map<PyObject*, const char*> hidden_;
   std::vector<std::function<void()>> undo_;
   std::vector<Ref> kept_;
