@@ -192,3 +192,23 @@ tenon.compile(lambda x: x * weight)(torch.ones(2)).sum().backward()
 assert RemovableHandle.next_id == handles, (handles, RemovableHandle.next_id)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_what_is_left_of_hooks_is_no_hook():
+    """A leaf keeps the dict of hooks that were taken off: hooks of modules are in the graph as before."""
+    layer, x = nn.Linear(3, 3), torch.ones(2, 3)
+    layer.weight.register_hook(lambda gradient: gradient).remove()
+    layer.weight.register_post_accumulate_grad_hook(lambda weight: None).remove()
+
+    def step():
+        handle = layer.register_full_backward_pre_hook(lambda module, outgoing: (outgoing[0] * 2,))
+        (gradient,) = torch.autograd.grad(layer(x).sum(), [layer.weight])
+        handle.remove()
+        return gradient
+
+    expected, compiled = step(), tenon.compile(step)
+    tenon.reset()
+    for _ in range(10):
+        torch.testing.assert_close(compiled(), expected)
+    stats = tenon.stats()
+    assert stats["graphs"] <= 3 and stats["graph_breaks"] == 0, stats

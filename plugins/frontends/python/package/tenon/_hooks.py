@@ -104,6 +104,11 @@ def _put(hook: Any, hooks: dict) -> RemovableHandle:
     return handle
 
 
+def has_hooks(leaf: torch.Tensor) -> bool:
+    """Whether hooks are on a leaf now: of those that are taken off, dicts are left."""
+    return bool(leaf._backward_hooks) or bool(leaf._post_accumulate_grad_hooks)
+
+
 def of_leaf(leaf: torch.Tensor, gradient: torch.Tensor, create_graph: bool) -> Any:
     """The gradient of a leaf as the hooks on it leave it."""
     hooks = leaf._backward_hooks
