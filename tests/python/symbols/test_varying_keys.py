@@ -202,3 +202,26 @@ def test_c_code_that_reads_such_a_dict(read):
 
     for n in (3, 5, 7, 30, 5, 1):
         assert function(np.ones(2), n)[1] == read({1: 0, n: 0})
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict])
+@pytest.mark.parametrize(
+    "take", [list, tuple, lambda v: [*v], lambda v: [] + list(v), lambda v: next(iter(v)), lambda v: list(map(str, v)), lambda v: list(zip(v, v))], ids=range(7)
+)
+def test_values_under_keys_that_vary(kind, take):
+    """An OrderedDict looks its keys up while it is walked over; that decides nothing."""
+    def run():
+        Node, registry = counting(), kind()
+
+        def function(x):
+            Node.next_id += 1
+            registry[Node.next_id] = 7
+            values, more = take(registry.values()), []
+            more += registry.values()
+            more.extend(registry.values())
+            del registry[Node.next_id]
+            return x * 2, values, more
+
+        return function, lambda: (Node.next_id, list(registry))
+
+    same(run)

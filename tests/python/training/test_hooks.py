@@ -173,6 +173,28 @@ def test_what_torch_refuses_is_refused(hook):
             compiled(torch.ones(2, 6, dtype=D))
 
 
+@pytest.mark.parametrize("given", [lambda p: p.grad.mul_(2), lambda p: p.grad, lambda p: 3], ids=["what is written", "the gradient", "a number"])
+def test_a_hook_after_accumulation_gives_something(given):
+    """torch calls the next one with that, and says at the end what it thinks of it."""
+    def step(weight, x):
+        handle = weight.register_post_accumulate_grad_hook(given)
+        try:
+            (weight * x).sum().backward()
+        except (RuntimeError, AttributeError, TypeError) as error:
+            return type(error), str(error), weight.grad.clone()
+        finally:
+            if x.sum() > 3:
+                handle.remove()
+
+    def calls(step):
+        weight = torch.ones(3, dtype=D, requires_grad=True)
+        return [step(weight, torch.full((3,), float(k), dtype=D)) for k in range(5)]
+
+    for found, expected in zip(calls(tenon.compile(step)), calls(step)):
+        assert found[:2] == expected[:2]
+        torch.testing.assert_close(found[2], expected[2])
+
+
 def test_gradients_by_name_pass_the_hooks_of_leaves():
     weight = torch.ones(3, dtype=D, requires_grad=True)
     weight.register_hook(lambda g: g * 3)

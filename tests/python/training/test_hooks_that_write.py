@@ -17,7 +17,8 @@ def spread_hooks():
 
 
 @pytest.mark.parametrize("hook", spread_hooks(), ids=lambda hook: hook.__name__)
-@pytest.mark.parametrize("loss", [lambda y: y.sum(), lambda y: y.sum(0).sum(), lambda y: (y + 1).sum(), lambda y: y.view(-1).sum(), lambda y: y.mean(), lambda y: (y * y).sum()])
+@pytest.mark.parametrize("loss", [lambda y: y.sum(), lambda y: y.sum(0).sum(), lambda y: (y + 1).sum(), lambda y: y.view(-1).sum(), lambda y: y.mean(), lambda y: (y * y).sum(),
+                                  lambda y: y.sum(0).exp().sum(), lambda y: y.t().sum(1).exp().sum(), lambda y: y.mean(0).exp().sum(), lambda y: y.logsumexp(0).sum()])
 def test_a_hook_that_writes_the_gradient(hook, loss):
     """What `sum` spreads is one element for torch, which refuses that, or writes all of it; what is computed is written."""
     def of(loss):

@@ -102,6 +102,7 @@ constexpr FunctionRule kTrackFunction = {.handler = track_function};
 constexpr FunctionRule kFunctionsMayLeave = {.handler = functions_may_leave};
 constexpr FunctionRule kTrackLeaving = {.handler = track_leaving};
 constexpr FunctionRule kRegisterHook = {.handler = register_hook};
+constexpr FunctionRule kRegisterHookAfter = {.handler = register_hook_after};
 constexpr FunctionRule kOutlookOn = {.handler = outlook_on};
 constexpr FunctionRule kKeepNextRun = {.handler = keep_next_run};
 constexpr FunctionRule kKeptRun = {.handler = kept_run};
@@ -204,7 +205,7 @@ struct Named {
   const FunctionRule* rule;
 };
 /// Questions about being traced by somebody else's compiler are answered no, about being compiled yes (by option).
-constexpr std::array<Named, 68> kNamed = {{
+constexpr std::array<Named, 69> kNamed = {{
     {"torch", "cond", &kCond},
     {"torch.compiler", "is_compiling", &kIsCompiling},
     {"torch.compiler", "is_dynamo_compiling", &kIsCompiling},
@@ -237,6 +238,7 @@ constexpr std::array<Named, 68> kNamed = {{
     {"tenon._gradient_transforms", "leave_to_torch", &kLeaveToTorch},
     {"tenon._gradient_transforms", "remember_leaves", &kRememberLeaves},
     {"torch._tensor", "Tensor.register_hook", &kRegisterHook},
+    {"torch._tensor", "Tensor.register_post_accumulate_grad_hook", &kRegisterHookAfter},
     {"torch.utils.hooks", "BackwardHook._apply_on_tensors", &kApplyOnTensors},
     {"torch.amp.grad_scaler", "GradScaler._maybe_opt_step", &kMaybeStep},
     {"torch.utils._foreach_utils", "_group_tensors_by_device_and_dtype", &kGroupTensors},

@@ -191,14 +191,19 @@ void require_no_callback_of_new_object(Evaluator& evaluator, PyObject* callable,
   if (!evaluator.heap().source_of(arguments[referent])) throw GraphBreak(fmt::format("a weak reference with a callback to a new {}", Py_TYPE(arguments[referent])->tp_name), kWeakHint);
 }
 
+/// What C code goes over, as a list where it would look up keys that vary.
+void hand_items_on(Heap& heap, PyObject* callable, Arguments& arguments) {
+  const Iterated iterated = iterated_arguments(callable, arguments.positional());
+  for (std::size_t at = iterated.first; at < std::min(iterated.end, arguments.positional()); ++at) arguments.values[at] = items_to_hand_on(heap, arguments[at]);
+}
+
 }  // namespace
 
 std::optional<Ref> run_listed(Evaluator& evaluator, PyObject* callable, const Builtin& builtin, Arguments& arguments) {
   Heap& heap = evaluator.heap();
   // These hand the items on: what is in an item is for whoever reads it.
   const bool hands_on = PyType_Check(callable) && is_among(name_of(callable), " zip enumerate reversed list tuple ");
-  for (Ref& value : arguments.values)
-    if (hands_on) value = items_to_hand_on(heap, value.get());
+  hand_items_on(heap, callable, arguments);
   require_no_callback_of_new_object(evaluator, callable, arguments);
   guard_copied_attributes(evaluator, callable, arguments);
   if (builtin.kind == BuiltinClass::callback)
@@ -292,6 +297,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
   if (traits.container != Container::none) {
     if (PySet_CheckExact(self))
       if (std::optional<Ref> result = call_set_method(evaluator, self, PyUnicode_AsUTF8(name.get()), arguments)) return result;
+    hand_items_on(evaluator.heap(), callable, arguments);
     for (const Ref& value : arguments.values) evaluator.heap().expose(value.get());
     if (!PyAnySet_Check(self) && is_among(PyUnicode_AsUTF8(name.get()), kCompareItems)) {
       evaluator.heap().expose(self);

@@ -73,6 +73,7 @@ std::optional<Ref> let_through_to_all_leaves(Evaluator& evaluator, Arguments arg
   const std::vector<Ref> held = evaluator.iteration().items_of(arguments[0]);
   std::vector<PyObject*> tensors;
   for (const Ref& tensor : held) tensors.push_back(tensor.get());
+  if (evaluator.heap().has_new_hooks()) return Ref::borrow(Py_False);
   return Ref::borrow(evaluator.recorder().let_through_to_all_leaves(tensors, evaluator.heap().guards()) ? Py_True : Py_False);
 }
 

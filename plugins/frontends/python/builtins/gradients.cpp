@@ -62,6 +62,7 @@ std::optional<Ref> walk_back(Evaluator& evaluator, Arguments arguments) {
   walk.creates_graph = evaluator.operators().truth(arguments[3]);
   walk.to = items_of(evaluator, arguments[4], held);
   walk.may_miss = evaluator.operators().truth(arguments[5]);
+  walk.has_new_hooks = [&](PyObject* leaf) { return evaluator.heap().hooks_of(leaf, false) || evaluator.heap().hooks_of(leaf, true); };
   evaluator.mark_position();
   Recorder& recorder = evaluator.recorder();
   GuardSet& guards = evaluator.heap().guards();
@@ -141,7 +142,11 @@ std::optional<Ref> track_leaving(Evaluator& evaluator, Arguments arguments) {
 }
 
 std::optional<Ref> register_hook(Evaluator& evaluator, Arguments arguments) {
-  return call_in_python(evaluator, "register_hook", std::move(arguments), "a hook is put on a tensor that was there before the call", "tenon._hooks", kHookHint);
+  return call_in_python(evaluator, "register_hook", std::move(arguments), "a hook is put on a tensor that requires no grad", "tenon._hooks", kHookHint);
+}
+
+std::optional<Ref> register_hook_after(Evaluator& evaluator, Arguments arguments) {
+  return call_in_python(evaluator, "register_hook_after", std::move(arguments), "a hook for when a gradient is accumulated is put on what is no leaf", "tenon._hooks", kHookHint);
 }
 
 namespace {

@@ -29,8 +29,9 @@ std::optional<Ref> kept_run(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> gradient_call(Evaluator& evaluator, Arguments arguments);
 /// torch.utils.hooks.BackwardHook._apply_on_tensors: what is before and behind a module with backward hooks.
 std::optional<Ref> apply_on_tensors(Evaluator& evaluator, Arguments arguments);
-/// torch.Tensor.register_hook, and tenon._hooks.track_hooks.
+/// torch.Tensor.register_hook and register_post_accumulate_grad_hook, and tenon._hooks.track_hooks.
 std::optional<Ref> register_hook(Evaluator& evaluator, Arguments arguments);
+std::optional<Ref> register_hook_after(Evaluator& evaluator, Arguments arguments);
 std::optional<Ref> track_hooks(Evaluator& evaluator, Arguments arguments);
 
 inline constexpr const char* kLeftToTorch = "a transform of torch.func is applied in a way that only torch follows";

@@ -42,6 +42,7 @@ void Attributes::generic_remove(PyObject* owner, PyObject* name) {
 void Attributes::store(PyObject* owner, PyObject* name, PyObject* value) {
   PyTypeObject* type = Py_TYPE(owner);
   if (core_.is_stand_in(owner) && names_gradient(name)) return store_gradient(owner, value);
+  if (core_.is_stand_in(owner) && names_hooks(name)) return store_hooks(owner, name, value);
   if (core_.is_stand_in(owner) && asks_for_gradient(name)) return ask_for_gradient(owner, value);
   if (core_.is_stand_in(owner)) throw GraphBreak(fmt::format("attribute '{}' of a tensor is assigned", name_text(name)), kAssignHint);
   if (are_flags_of_array(owner)) throw GraphBreak(fmt::format("the flag '{}' of an array is assigned", name_text(name)));

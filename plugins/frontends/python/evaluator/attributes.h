@@ -35,6 +35,8 @@ class Attributes {
   static bool asks_for_gradient(PyObject* name);
   std::optional<Ref> of_autograd(PyObject* stand_in, PyObject* name);
   void store_gradient(PyObject* owner, PyObject* value);
+  static bool names_hooks(PyObject* name);
+  void store_hooks(PyObject* owner, PyObject* name, PyObject* value);
   void ask_for_gradient(PyObject* owner, PyObject* wanted);
   bool only_drops_gradients() const;
   Ref super_attribute(PyObject* super_object, PyObject* name);

@@ -5,6 +5,8 @@
 namespace tenon::python {
 namespace {
 
+constexpr const char *kHooksBefore = "_backward_hooks", *kHooksAfter = "_post_accumulate_grad_hooks";
+
 bool is_called(PyObject* name, const char* text) { return PyUnicode_CompareWithASCIIString(name, text) == 0; }
 
 /// `.grad` of an input is what the program has made it, else the real tensor's own, and an input as well. Empty for anything else: the recorder
@@ -40,9 +42,10 @@ std::optional<Ref> place_in_autograd(Heap& heap, Recorder& recorder, PyObject* s
   return heap.enter(heap.sources().keyed(SourceKind::attribute, heap.source_of(real), name), value.get());
 }
 
-/// The hooks that the program has put on a leaf: of an input those of the real tensor, guarded.
+/// The hooks that the program has put on a leaf: of an input what it has given it, else those of the real tensor, guarded.
 std::optional<Ref> hooks_of_leaf(Heap& heap, Recorder& recorder, PyObject* stand_in, PyObject* name) {
   if (!recorder.keeps_gradient(stand_in)) return std::nullopt;
+  if (Ref given = heap.hooks_of(stand_in, is_called(name, kHooksAfter))) return given;
   PyObject* real = heap.real_of(stand_in);
   if (real == nullptr) return Ref::borrow(Py_None);
   Ref value = checked(PyObject_GetAttr(real, name));
@@ -52,6 +55,7 @@ std::optional<Ref> hooks_of_leaf(Heap& heap, Recorder& recorder, PyObject* stand
 }  // namespace
 
 bool Attributes::names_gradient(PyObject* name) { return is_called(name, "grad"); }
+bool Attributes::names_hooks(PyObject* name) { return is_called(name, kHooksBefore) || is_called(name, kHooksAfter); }
 bool Attributes::asks_for_gradient(PyObject* name) { return is_called(name, "requires_grad"); }
 
 /// Whether the program is where torch asks for a gradient only to drop it.
@@ -69,7 +73,7 @@ std::optional<Ref> Attributes::of_autograd(PyObject* stand_in, PyObject* name) {
   }
   if (is_called(name, "grad_fn") && recorder_.has_history(stand_in)) throw Unbuildable(stand_in, "the program reads a node of the autograd graph");
   if (is_called(name, "grad_fn") || is_called(name, "is_leaf")) return place_in_autograd(heap_, recorder_, stand_in, name);
-  if (is_called(name, "_backward_hooks") || is_called(name, "_post_accumulate_grad_hooks")) return hooks_of_leaf(heap_, recorder_, stand_in, name);
+  if (names_hooks(name)) return hooks_of_leaf(heap_, recorder_, stand_in, name);
   return std::nullopt;
 }
 
@@ -78,6 +82,11 @@ void Attributes::store_gradient(PyObject* owner, PyObject* value) {
   if (!recorder_.keeps_gradient(owner)) throw GraphBreak("a gradient is given to a tensor that is no leaf");
   if (value != Py_None && !(core_.is_stand_in(value) && recorder_.take_gradient(owner, value))) throw GraphBreak("what is no gradient of a tensor is made one");
   heap_.store_gradient(owner, value);
+}
+
+void Attributes::store_hooks(PyObject* owner, PyObject* name, PyObject* value) {
+  if (!recorder_.keeps_gradient(owner)) throw GraphBreak("a tensor that is no leaf is given hooks", kHookHint);
+  heap_.store_hooks(owner, is_called(name, kHooksAfter), name, value);
 }
 
 void Attributes::ask_for_gradient(PyObject* owner, PyObject* wanted) {

@@ -265,7 +265,8 @@ std::optional<Ref> Calls::call(PyObject* callable, Arguments arguments, Completi
     if (target == Py_None) throw GraphBreak("a dead weak reference", kWeakHint);
     if (core_.is_stand_in(target)) throw GraphBreak("a weak reference to a tensor is followed", kWeakHint);  // a stand-in lives as long as the capture
     if (!heap_.is_born(target) && core_.dropped().any_gone()) throw GraphBreak("a weak reference is followed after something was let go", kWeakHint);
-    if (heap_.is_born(target) && heap_.journal().references_to(target) > 0) throw GraphBreak("a weak reference is followed to what was put into an older object", kWeakHint);
+    const bool of_leaf = heap_.hooks_of(target, false) || heap_.hooks_of(target, true);
+    if (heap_.is_born(target) && !of_leaf && heap_.journal().references_to(target) > 0) throw GraphBreak("a weak reference is followed to what was put into an older object", kWeakHint);
     Ref found = heap_.part(SourceKind::called, callable, target);
     // What has been taken out of older objects is still there, for the rollback.
     if (!heap_.is_born(target) && !heap_.journal().empty() && !is_held(found.get()) && !is_held_by_older(found.get())) throw GraphBreak("a weak reference is followed after older objects were changed", kWeakHint);

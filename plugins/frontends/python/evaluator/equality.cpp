@@ -164,7 +164,7 @@ std::optional<bool> Equality::equal_containers(PyObject* left, PyObject* right) 
   heap_.expose(left);
   heap_.expose(right);
   if (PyDict_GET_SIZE(left) != PyDict_GET_SIZE(right)) return false;
-  Ref items = items_past_override(left);
+  Ref items = heap_.items_of(left);
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(items.get()); ++at) {
     PyObject* key = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), at), 0);
     prepare_key(key, right);

@@ -176,7 +176,7 @@ Ref items_to_hand_on(Heap& heap, PyObject* iterable) {
   const bool of_items = PyDictItems_Check(iterable);
   PyObject* dict = of_items || PyDictValues_Check(iterable) ? compat::dict_of_view(iterable) : nullptr;
   if (dict == nullptr || !heap.has_loose_keys(dict) || !keeps_own_order(dict)) return Ref::borrow(iterable);
-  Ref items = items_past_override(dict);
+  Ref items = heap.items_of(dict);
   if (of_items) return heap.born(items);
   Ref values = checked(PyList_New(0));
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(items.get()); ++at) checked(PyList_Append(values.get(), PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), at), 1)));

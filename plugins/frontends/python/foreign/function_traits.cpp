@@ -39,7 +39,7 @@ constexpr Row kTable[] = {
      "tensor as_tensor asarray from_numpy scalar_tensor finfo iinfo empty logspace tril_indices triu_indices"},
     {Trait::same_elements, Of::methods, "contiguous clone detach cpu data alias copy resolve_conj resolve_neg"},
 
-    {Trait::evaluated, Of::any, "torch.Tensor.backward torch.Tensor.register_hook"},
+    {Trait::evaluated, Of::any, "torch.Tensor.backward torch.Tensor.register_hook torch.Tensor.register_post_accumulate_grad_hook"},
 
     // ---- what metadata it reads
     {Trait::same_for_all_sizes, Of::any,

@@ -174,7 +174,7 @@ GradientGraph captured_gradients(const CapturedGraph& captured, const SegmentGra
     if (const auto output = part.gradients[w]) {
       const ir::ValueId gradient = part.graph.outputs()[*output].value;
       made->tensors.push_back(fresh_tensor(captured, part.graph.type(gradient), *output, order_of_gradient(captured, gradients, w)));
-      show_once(made->tensors.back(), spread_of(part.graph, gradient, given, tangents));
+      show_once(made->tensors.back(), spread_of(part.graph, gradient, given, tangents, [&] { return is_only_summed(gradients.forward, gradients.values[w]); }));
     }
   set_graph(*made, std::move(part.graph));
   return {std::move(made), std::move(part.gradients)};

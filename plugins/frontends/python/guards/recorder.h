@@ -183,6 +183,7 @@ class Recorder {
   /// leaves that it comes to where none are given.
   struct GradientWalk {
     std::vector<PyObject*> from, gradients, to;
+    std::function<bool(PyObject* leaf)> has_new_hooks;  // which the program has put on it since it was entered
     bool keeps_graph = false;     // what the tensors were computed with may be walked through again
     bool creates_graph = false;   // the gradients are to have gradients
     bool may_miss = false;        // not all that is asked for must be on the way

@@ -405,7 +405,7 @@ void Heap::expose_keys(PyObject* dict) {
 }
 
 void Heap::guard_keys(SourceId source, PyObject* dict) {
-  Ref items = items_past_override(dict), keys = checked(PyTuple_New(PyList_GET_SIZE(items.get())));
+  Ref items = items_of(dict), keys = checked(PyTuple_New(PyList_GET_SIZE(items.get())));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i) PyTuple_SET_ITEM(keys.get(), i, Py_NewRef(PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), i), 0)));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keys.get()); ++i)
     if (!is_key_by_value(types_.of(PyTuple_GET_ITEM(keys.get(), i)))) throw GraphBreak("a dict whose keys are objects is read as a whole");

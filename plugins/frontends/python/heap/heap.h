@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>
@@ -128,6 +129,8 @@ class Heap {
   /// Guards the keys of a dict that vary: C code is going to look something up in it.
   void settle_keys(PyObject* dict);
   bool has_loose_keys(PyObject* dict) const { return loose_dicts_.contains(dict); }
+  /// Its keys and values past any override, with nothing guarded, though an OrderedDict looks each of its keys up.
+  Ref items_of(PyObject* dict);
   /// C code is going to give the values of a dict whose keys are ints, of which nothing is guarded then; false where `expose` is to do that.
   bool expose_values(PyObject* dict);
   /// The same value with stand-ins instead of real tensors inside lists, tuples and dicts: for calls of recorded operations.
@@ -168,6 +171,10 @@ class Heap {
   };
   std::span<const DroppedGradient> dropped_gradients() const { return dropped_gradients_; }
   void journal_gradients();
+  /// The dict that the program has made that of the hooks of an older leaf, before its gradient is accumulated or after, or the dict itself where it is that of one; else empty.
+  Ref hooks_of(PyObject* stand_in, bool after) const;
+  bool has_new_hooks() const { return !hooks_.empty(); }
+  void store_hooks(PyObject* stand_in, bool after, PyObject* name, PyObject* hooks);
   /// Empties the cell when `value` is null.
   void store_cell(PyObject* cell, PyObject* value);
   /// Must come before C code changes an older container. With `reads` what it does depends on what the container holds: guards all of it.
@@ -306,6 +313,7 @@ class Heap {
   std::vector<std::pair<Ref, Ref>> gradients_;                 // stand-ins, and what is their `.grad` now
   std::unordered_set<PyObject*> read_gradients_;               // stand-ins
   std::vector<DroppedGradient> dropped_gradients_;
+  std::map<std::pair<PyObject*, bool>, Ref> hooks_;  // by stand-in, and by the dict itself
   std::unordered_map<PyObject*, const char*> hidden_;
   std::vector<std::function<void()>> undo_;
   std::vector<Ref> kept_;

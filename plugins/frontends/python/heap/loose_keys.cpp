@@ -116,6 +116,11 @@ void Heap::store_key(PyObject* dict, PyObject* given, PyObject* value) {
   else journal_.add(WriteKind::dict_delete, {Ref::borrow(dict), Ref::borrow(key)});
 }
 
+Ref Heap::items_of(PyObject* dict) {
+  const HashesLoosely loosely(recorder_);
+  return items_past_override(dict);
+}
+
 void Heap::settle_keys(PyObject* dict) {
   if (loose_dicts_.erase(dict) == 0) return;
   std::vector<Ref> varying = keys_of(dict), deleted = written_keys(source_of(dict) ? changes_.find(dict) : nullptr);
@@ -130,7 +135,7 @@ bool Heap::expose_values(PyObject* dict) {
   if (keys.empty() || !std::ranges::all_of(keys, [](const Ref& key) { return PyLong_CheckExact(key.get()); })) return false;
   const Exposing exposing(*this);
   guards_.add_length(source, PyDict_GET_SIZE(dict));
-  Ref items = items_past_override(dict);
+  Ref items = items_of(dict);
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(items.get()); ++at) {
     PyObject* value = PyTuple_GET_ITEM(PyList_GET_ITEM(items.get(), at), 1);
     enter(sources().item(SourceKind::dict_value, source, at), value);

@@ -166,6 +166,21 @@ void Heap::journal_gradients() {
   journal_asked_inputs();
 }
 
+Ref Heap::hooks_of(PyObject* stand_in, bool after) const {
+  const auto found = hooks_.find({stand_in, after});
+  return found == hooks_.end() ? Ref() : found->second;
+}
+
+void Heap::store_hooks(PyObject* stand_in, bool after, PyObject* name, PyObject* hooks) {
+  PyObject* real = real_of(stand_in);
+  if (real == nullptr || !PyDict_Check(hooks)) throw GraphBreak("the dict of a tensor's hooks is assigned", kHookHint);
+  is_older(real, "assignment to an attribute");
+  Ref& held = hooks_[{stand_in, after}];
+  if (held) hooks_.erase({held.get(), after});
+  held = hooks_[{hooks, after}] = Ref::borrow(hooks);
+  journal_.add(WriteKind::attribute_set, {Ref::borrow(stand_in), Ref::borrow(hooks)}, Ref::borrow(name));
+}
+
 /// Whether older tensors require a gradient, where the program has changed that: after all that was computed has its history.
 void Heap::journal_asked_inputs() {
   static PyObject *const requires_grad = checked(PyUnicode_InternFromString("requires_grad")).release(), *const is_leaf = checked(PyUnicode_InternFromString("is_leaf")).release();

@@ -56,11 +56,15 @@ bool layout_agrees() {
       "        p = torch.nn.Parameter(torch.zeros(2))\n"
       "        node = p.view_as(p).grad_fn.next_functions[0][0]\n"
       "        return p, node, hook(p, node)\n"
+      "    handles = torch.utils.hooks.RemovableHandle\n"
+      "    made = handles.next_id\n"
       "    with torch.inference_mode(False), torch.enable_grad(), torch.device('cpu'):\n"
       "        plain = [(torch.nn.Parameter(torch.zeros(2)),), hooked(lambda p, node: None)]\n"
       "        hooks = [lambda p, node: p.register_hook(lambda g: g), lambda p, node: p.register_post_accumulate_grad_hook(lambda p: None),\n"
       "                 lambda p, node: node.register_hook(lambda *a: None), lambda p, node: node.register_prehook(lambda *a: None)]\n"
-      "        return plain, [hooked(hook) for hook in hooks] + [(plain[0][0] * 2,)]\n";
+      "        given = plain, [hooked(hook) for hook in hooks] + [(plain[0][0] * 2,)]\n"
+      "    handles.next_id = made\n"
+      "    return given\n";
   Ref scope = defined_by(kProgram);
   Ref groups = checked(PyObject_CallOneArg(PyDict_GetItemString(scope.get(), "tensors"), known_torch_library()->module.get()));
   for (const bool free : {true, false}) {

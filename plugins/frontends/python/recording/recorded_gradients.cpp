@@ -138,7 +138,7 @@ std::vector<RecordedGradients::Wanted> RecordedGradients::wanted_of(const Record
   for (Index leaf : leaves()) {
     const auto input = stand_ins_[leaf].input;
     if (!input || std::ranges::none_of(history_.values_of_leaf(leaf), is_read)) continue;
-    const bool hooked = guard_leaf(leaf, inputs_.object(*input), guards);
+    const bool hooked = guard_leaf(leaf, inputs_.object(*input), guards) || (walk.has_new_hooks && walk.has_new_hooks(stand_ins_[leaf].object.get()));
     for (Wanted& w : wanted) w.hooked |= hooked && w.tensor == leaf;
   }
   return wanted;

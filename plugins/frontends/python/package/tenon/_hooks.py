@@ -4,6 +4,7 @@
 """
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 import torch
@@ -78,10 +79,34 @@ class HookHandle(RemovableHandle):
 
 
 def register_hook(tensor: torch.Tensor, hook: Any) -> Any:
-    """``torch.Tensor.register_hook`` of what the graph computes; of a tensor that was there before it is torch's."""
-    if not tensor.requires_grad or tensor.is_leaf:
+    """``torch.Tensor.register_hook`` of leaves, and of what the graph computes."""
+    if not tensor.requires_grad:
         return NotImplemented
+    if tensor.is_leaf:
+        if tensor._backward_hooks is None:
+            tensor._backward_hooks = OrderedDict()
+        return _put(hook, tensor._backward_hooks)
     return HookHandle(track_hooks(Hooks(), [tensor], False), hook)
+
+
+def register_hook_after(tensor: torch.Tensor, hook: Any) -> Any:
+    """``torch.Tensor.register_post_accumulate_grad_hook``."""
+    if not tensor.requires_grad or not tensor.is_leaf:
+        return NotImplemented
+    if tensor._post_accumulate_grad_hooks is None:
+        tensor._post_accumulate_grad_hooks = OrderedDict()
+    return _put(hook, tensor._post_accumulate_grad_hooks)
+
+
+def _put(hook: Any, hooks: dict) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def has_hooks(leaf: torch.Tensor) -> bool:
+    """Whether hooks are on a leaf now: of those that are taken off, dicts are left."""
+    return bool(leaf._backward_hooks) or bool(leaf._post_accumulate_grad_hooks)
 
 
 def of_leaf(leaf: torch.Tensor, gradient: torch.Tensor, create_graph: bool) -> Any:
@@ -111,9 +136,11 @@ class ModuleNode:
 
     def register_prehook(self, hook: Any) -> None:
         self.before.append(hook)
+        RemovableHandle.next_id += 1  # the handle that torch makes, and nobody takes
 
     def register_hook(self, hook: Any) -> None:
         self.after.append(hook)
+        RemovableHandle.next_id += 1
 
     def gradients(self, given: list, create_graph: bool) -> Any:
         left = list(given)

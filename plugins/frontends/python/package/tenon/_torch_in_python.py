@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from tenon._hooks import Hooks, ModuleNode, functions_may_leave, is_gradient, of_leaf, on_accumulated, reading_what_changes, track_function, track_leaving
+from tenon._hooks import Hooks, ModuleNode, functions_may_leave, has_hooks, is_gradient, of_leaf, on_accumulated, reading_what_changes, track_function, track_leaving
 from tenon._torch_gradients import Again, Called
 
 
@@ -199,13 +199,10 @@ def run_backward(
         for _, gradient in gradients:
             if gradient is None:
                 return NotImplemented
-    hooked = []
-    order = list(range(len(gradients)))
-    if turns:
-        if asked:
-            return NotImplemented  # which comes first, a hook of a leaf or what the program does on the way, only torch knows
-        hooked = [leaf for leaf, _, has_hooks in turns if has_hooks]
-        order = _by_turns(gradients, turns)
+    hooked = [leaf for leaf, _, may_have in turns if may_have and has_hooks(leaf)]
+    if hooked and asked:
+        return NotImplemented  # which comes first, a hook of a leaf or what the program does on the way, only torch knows
+    order = _by_turns(gradients, turns) if hooked else list(range(len(gradients)))
     if not accumulate_grad:
         results = _without_copies([gradient for _, gradient in gradients], spread, create_graph)
         for at in order:
