@@ -97,6 +97,38 @@ def test_no_warning_of_zeros_that_meet(check):
     check(lambda a, b: np.hypot(a, b), (np.zeros(5, "f4"), np.zeros(5, "f4")), (np.full(5, 3e-42, "f4"), np.full(5, 4e-42, "f4")))
 
 
+def placed(x, values, *place):
+    result = np.zeros_like(x)
+    result[place] = values
+    return result
+
+
+IN_PARTS = {
+    "slice": lambda x: placed(x, 0.5 / x[1:, 1:], slice(1, None), slice(1, None)),
+    "row": lambda x: placed(x, np.log(x[5]), 5),
+    "inside": lambda x: placed(x, x[1:-1, 1:-1] ** -0.5, slice(1, -1), slice(1, -1)),
+    "roots": lambda x: placed(x, np.sqrt(x[2:] - 1) + np.arccosh(x[2:]) / np.arctanh(x[2:] / 3), slice(2, None)),
+    "concatenated": lambda x: np.concatenate([1 / x, np.log(x - 0.5)]),
+    "stacked": lambda x: np.stack([1 / x, np.log10(x), x % (x - 0.5)], axis=2),
+    "padded": lambda x: np.pad(1 / x, 1),
+    "sinc": lambda x: np.sinc(x - x[0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", IN_PARTS)
+def test_neither_for_ordinary_numbers_in_parts(check, name):
+    """Around a part the kernels compute too, and raise nothing there; what is raised within it is told."""
+    fn, x = IN_PARTS[name], np.random.default_rng(0).uniform(1, 2, (40, 50))
+    compiled = tenon.compile(fn)
+    for _ in range(2):
+        got, result = messages(compiled, x)
+        assert not got
+        check.same(result, fn(x))
+    assert tenon.stats()["eager_fallbacks"] == 0
+    x[5, 7] = 0
+    assert messages(compiled, x)[0] == messages(fn, x)[0]
+
+
 def test_one_element_among_many_threads(check):
     a = np.ones(1 << 20)
     compiled = tenon.compile(lambda a: 1 / a)

@@ -83,8 +83,8 @@ Scalar xlogy_body(Scalars& s, Args a, const OpQuery&) {
 }
 
 Scalar sinc_body(Scalars& s, Args a, const OpQuery&) {
-  const Scalar x = scaled(s, a[0], std::numbers::pi);
-  return s.select(s.eq(a[0], s.like(x, 0)), s.like(x, 1), s.div(s.unary(Primitive::sin, x), x));
+  const Scalar x = scaled(s, s.select(s.eq(a[0], s.like(a[0], 0)), s.like(a[0], 1e-20), a[0]), std::numbers::pi);  // 0 / 0 raises a flag
+  return s.div(s.unary(Primitive::sin, x), x);
 }
 
 /// Within [eps, 1 - eps] where eps is given.

@@ -244,6 +244,7 @@ Draft::Register Draft::arithmetic(Frame& frame, const Instruction& i) {
   OpId args[3] = {kNoOp, kNoOp, kNoOp};
   for (std::size_t k = 0; k < count; ++k) args[k] = op_of(argument(k));
   if (i.op == P::lt && operations_.is_false(args[1]) && never_negative(operations_, context_->algebra, args[0])) return {{}, operations_.truth(false)};  // an index that does not wrap around
+  if (frame.mask != kNoOp && context_->keeps_flags) operations_.quieten(i.op, frame.mask, args);
   return {{}, operations_.primitive(i.op, i.dtype, args[0], args[1], args[2])};
 }
 

@@ -35,6 +35,7 @@ struct FusionContext {
   std::vector<bool> packs_left;                      // by NodeId: products whose left operand is computed while it is packed; may be empty
   std::vector<std::optional<Lying>> lying;           // by ValueId, of those that lie in a concatenation; may be empty
   bool relaxed = false;                              // PlanOptions::relaxed
+  bool keeps_flags = false;                          // PlanOptions::keeps_flags
 
   /// True for what is known when the program is compiled: a product packs it once.
   bool is_constant(ValueId value) const {
@@ -67,6 +68,8 @@ class OperationList {
   OpId old_value(DType dtype);
   OpId product(DType dtype);
   OpId primitive(ops::Primitive p, DType dtype, OpId a, OpId b = kNoOp, OpId c = kNoOp);
+  /// Makes operands of a primitive numbers of which it raises no floating-point flag, where the mask is false and nobody wants what it gives.
+  void quieten(ops::Primitive p, OpId mask, OpId (&args)[3]);
   /// The real or the imaginary part of a complex value. Complex values are made of their parts, and read by parts: of memory they are pairs of
   /// real elements.
   OpId part(OpId complex, bool imaginary);

@@ -110,6 +110,18 @@ OpId OperationList::part(OpId complex, bool imaginary) {
   }
 }
 
+void OperationList::quieten(ops::Primitive p, OpId mask, OpId (&args)[3]) {
+  using P = ops::Primitive;
+  const bool divides = p == P::div || p == P::floor_div || p == P::trunc_div || p == P::remainder || p == P::fmod;
+  if (!divides && (p < P::sqrt || p > P::lgamma)) return;
+  for (OpId& arg : std::span(args).subspan(divides ? 1 : 0)) {
+    if (arg == kNoOp || !is_float(list_[arg].dtype) || list_[arg].kind == OperationKind::constant) continue;
+    const DType dtype = list_[arg].dtype;
+    const OpId quiet = p == P::atanh ? constant(dtype, 0) : primitive(P::convert, dtype, constant(DType::i64, 1));
+    arg = record({.kind = OperationKind::primitive, .primitive = P::select, .dtype = dtype, .masked = true, .args = {mask, arg, quiet}});
+  }
+}
+
 OpId OperationList::primitive(ops::Primitive p, DType dtype, OpId a, OpId b, OpId c) {
   using P = ops::Primitive;
   if (p == P::logical_and && (is_true(a) || is_false(b))) return b;

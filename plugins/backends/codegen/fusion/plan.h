@@ -97,6 +97,7 @@ struct PlanOptions {
   bool fuse = true;          // false: one kernel a node
   bool matrix_kernels = true;  // false: matrix products run as loop nests
   bool relaxed = false;        // larger squares of transformed convolutions, whose error is up to 20 times as large
+  bool keeps_flags = false;    // somebody reads the floating-point flags: what no element of the program raises is not raised
   std::vector<Concatenation> concatenations;  // of the graph
   std::vector<ValueId> stored = {};           // live in memory, whatever computing them costs
   bool sparing = false;        // what would keep as many bytes alive as it has itself lives in memory, too

@@ -48,7 +48,7 @@ class Lifetimes;
 class Planner {
  public:
   Planner(const ir::Graph& graph, const Machine& machine, const PlanOptions& options)
-      : graph_(graph), machine_(machine), options_(options), algebra_(graph.symbols()), context_{graph, algebra_, machine, {}, {}, {}, {}, options.relaxed} {}
+      : graph_(graph), machine_(machine), options_(options), algebra_(graph.symbols()), context_{graph, algebra_, machine, {}, {}, {}, {}, options.relaxed, options.keeps_flags} {}
 
   /// Values that were stored after all, since several kernels would have computed them.
   const std::vector<ValueId>& stored() const { return stored_; }

@@ -124,7 +124,9 @@ Lanes NestEmitter::primitive(const Operation& op) {
     const bool condition = op.primitive == P::select && i == 0;
     args[i] = varying && !condition ? widened(op.args[i]) : value(op.args[i]);
   }
-  return b_.primitive(op.primitive, op.dtype, {args, count});
+  Lanes result = b_.primitive(op.primitive, op.dtype, {args, count});
+  if (op.masked) result.value = ir_.CreateArithmeticFence(result.value, result.value->getType());  // LLVM would choose once, after what may raise a flag
+  return result;
 }
 
 Lanes NestEmitter::compare_indices(const Operation& op) {

@@ -32,6 +32,7 @@ Program::Program(HostServices host, KernelCache& cache, ir::Graph graph, const P
   plan_options.fuse = options.fuse;
   plan_options.matrix_kernels = options.matrix_kernels;
   plan_options.relaxed = options.relaxed;
+  plan_options.keeps_flags = cache.target().quiet_comparisons;
   plan_options.pause = pause;
   if (options.log_fusion) plan_options.log = [this](const std::string& line) { host_.log(TENON_INFO, line, "fusion"); };
   const CpuMachine machine(cache.target());

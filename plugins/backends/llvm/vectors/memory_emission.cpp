@@ -129,7 +129,9 @@ Lanes KernelEmitter::contiguous_load(const Operation& op, Value* mask) {
   Value* otherwise = llvm::Constant::getNullValue(type);
   // Lanes past the end repeat lane 0, so that they raise no floating-point flag that a real lane does not raise.
   if (!op.masked) otherwise = b_.splat(ir_.CreateAlignedLoad(element, address, align));
-  const Lanes loaded = b_.from_storage(masked_elements(storage, address, all, otherwise), storage, true);
+  Value* elements = masked_elements(storage, address, all, otherwise);
+  if (op.masked && tail_mask_ && target_.quiet_comparisons) elements = ir_.CreateSelect(tail_mask_, elements, b_.splat(ir_.CreateExtractElement(elements, std::uint64_t{0})));
+  const Lanes loaded = b_.from_storage(elements, storage, true);
   return op.masked ? b_.select({mask, DType::b8, true}, loaded, widened(op.args[1])) : loaded;
 }
 
