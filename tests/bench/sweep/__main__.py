@@ -70,7 +70,7 @@ def main() -> int:
         options.table.write_text(text) if options.table else print(text)
         return 0
     os.environ |= {"OMP_NUM_THREADS": str(options.threads), "TENON_THREADS": str(options.threads), "TENON_CACHE": "0"}
-    from tests.bench.sweep.rows import rows_of
+    from tests.bench.sweep.rows import rows_of, values_of
 
     todo = list(jobs(options))
     todo = drawn(todo, options.rows) if options.rows else todo
@@ -78,7 +78,7 @@ def main() -> int:
     wrong = 0
     with options.resume.open("a") as out:
         for i, job in enumerate(todo):
-            for row in rows_of(job):
+            for row in (rows_of if options.seconds else values_of)(job):
                 print(json.dumps(row), file=out, flush=True)
                 wrong += report.is_wrong(row)
                 if report.is_wrong(row) or report.is_slow(row):

@@ -75,16 +75,25 @@ def _measured(job: Job) -> Iterator[tuple[Place, dict]]:
         left = left[len(rows) + 1 :] if end else ()
 
 
+def values_of(job: Job) -> list[dict]:
+    """The rows of a job from this process: what is not timed needs none of its own."""
+    return [{"op": job.name, "dtype": job.dtype, **dataclasses.asdict(place), **row} for place, row in zip(job.places, _each(job))]
+
+
 def _send(job: Job, pipe: Connection) -> None:
-    entry = samples.entries()[job.name]
     used = int(open("/proc/self/statm").read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
-    warnings.simplefilter("ignore")
-    seen = Seen()
-    with torch.no_grad(), samples.own_seed():
-        for place in job.places:
-            pipe.send(_row(entry, job, place, seen))
+    for row in _each(job):
+        pipe.send(row)
     pipe.send(None)
+
+
+def _each(job: Job) -> Iterator[dict]:
+    entry, seen = samples.entries()[job.name], Seen()
+    with warnings.catch_warnings(), torch.no_grad(), samples.own_seed():
+        warnings.simplefilter("ignore")
+        for place in job.places:
+            yield _row(entry, job, place, seen)
 
 
 @dataclasses.dataclass
