@@ -16,10 +16,8 @@ Values reciprocal_times(ForeignArguments& a) {
 
 /// torch.Tensor.__rmul__: a number in front is what torch multiplies with.
 Values times_number(ForeignArguments& a) {
-  Values xy{a.value("self"), a.value("other")};
-  a.round_numbers("mul", xy, Promotion::common);
-  if (a.is_tensor("self")) std::swap(xy[0], xy[1]);
-  return a.call("mul", xy);
+  const ir::ValueId number = a.value("self"), other = a.value("other");
+  return a.is_tensor("self") ? a.call("mul", {other, number}) : a.call("mul", {number, other});
 }
 
 /// NumPy's is of floats; torch's keeps the dtype, which both must have.

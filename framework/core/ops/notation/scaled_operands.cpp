@@ -28,8 +28,8 @@ ir::ValueId alpha_factor(ForeignArguments& a, DType common, std::span<const ir::
 }
 
 /// torch's `alpha`: other is scaled before it is added; of floats, in one rounding.
-Values with_alpha(ForeignArguments& a, std::string_view op, std::string_view self, std::string_view other) {
-  std::vector<ir::ValueId> both{a.value(self), a.value(other)};
+Values with_alpha(ForeignArguments& a, std::string_view op) {
+  std::vector<ir::ValueId> both{a.value("self"), a.value("other")};
   a.round_numbers(op, both, Promotion::common);
   ir::ValueId x = both[0], y = both[1];
   TENON_USER_CHECK(op != "sub" || a.numpy() || !(is_bool(a.type(x).dtype) || is_bool(a.type(y).dtype)), "Subtraction with a bool tensor is not supported.");
@@ -64,7 +64,7 @@ Adapt scaled_by_value(std::string op, std::string combine, Promotion promotion) 
 }
 
 Adapt alpha_of(std::string op) {
-  return [op](ForeignArguments& a) { return with_alpha(a, op, "self", "other"); };
+  return [op](ForeignArguments& a) { return with_alpha(a, op); };
 }
 
 }  // namespace tenon::ops
