@@ -99,7 +99,7 @@ class Server:
             return {"missing": f"{type(error).__name__}: {error}"[:200]}
 
     def settle(self) -> None:
-        """Time for better code to come from the background, if it comes: `swap_tiers = false` leaves kernels without reductions quick ones."""
+        """Time for better code to come from the background."""
         for _ in range(SETTLING_ROUNDS):
             time.sleep(0.5)
             self.function(*self.arguments)

@@ -16,11 +16,10 @@ namespace tenon::llvm_backend {
 
 namespace {
 
-/// The tier of a kernel's first code. Without reductions a kernel has no values that live around its loops, which is all that better
-/// register allocation would help: the quick tier compiles it three times as fast and it runs within a tenth as fast. Sums and maxima are
-/// kept on the stack there, so that reductions run up to half as fast: for the calls until their code is exchanged that costs less than
-/// waiting for it.
-Tier first_tier_of(const codegen::Kernel& kernel, bool swap) { return swap || kernel.reductions.empty() ? Tier::quick : Tier::standard; }
+/// The tier of a kernel's first code. The quick tier compiles three times as fast. What has no values that live around its loops runs within a tenth as
+/// fast there; sums and maxima are kept on the stack, so that reductions run up to half as fast: for the calls until their code is exchanged that costs
+/// less than waiting for it.
+Tier first_tier(bool swap) { return swap ? Tier::quick : Tier::standard; }
 
 /// Kernels of a module that is compiled in the background: few, so that none waits long.
 constexpr std::size_t kBackgroundBatch = 8;
@@ -131,8 +130,7 @@ void KernelCache::take_stored(const HostServices& host, const KernelRequest& req
     if (codes[i]->function || !seen.insert(texts[i]).second) continue;
     const auto place = store.find_place(store.key(kKernelKind, texts[i]));
     if (!place) continue;
-    const bool too_quick = place->function.starts_with(kQuickName) && first_tier_of(*request.kernels[i], request.swap_tiers) != Tier::quick;
-    if (too_quick) continue;
+    if (place->function.starts_with(kQuickName) && first_tier(request.swap_tiers) != Tier::quick) continue;
     functions[i] = place->function;
     objects[place->object].push_back(i);
   }
@@ -152,21 +150,18 @@ void KernelCache::take_stored(const HostServices& host, const KernelRequest& req
 
 /// Deals what is not known out to as many modules as threads, or to more small ones; a kernel that another thread compiles at this moment is compiled twice.
 std::vector<KernelCache::Batch> KernelCache::new_batches(const KernelRequest& request, Texts texts, const Codes& codes, std::size_t threads) {
+  const Tier tier = first_tier(request.swap_tiers);
   std::set<std::string> seen;
-  std::map<Tier, std::vector<Batch>> tiers;
-  std::map<Tier, std::size_t> next;
-  std::vector<Batch> all;
+  std::vector<Batch> open(threads, {tier, {}, {}, {}}), all;
+  std::size_t next = 0;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     if (codes[i]->function || !seen.insert(texts[i]).second) continue;
-    const Tier tier = first_tier_of(*request.kernels[i], request.swap_tiers);
-    auto& batches = tiers[tier];
-    if (batches.size() < threads) batches.push_back({tier, {}, {}, {}});
-    Batch& batch = batches[next[tier]++ % threads];
+    Batch& batch = open[next++ % threads];
     batch.add(*request.kernels[i], texts[i]);
     if (request.listing) request.listing(batch.names.back() + ": " + texts[i]);
     if (batch.bytes > kMostText) all.push_back(std::exchange(batch, {tier, {}, {}, {}}));
   }
-  for (auto& [tier, batches] : tiers) std::ranges::copy_if(batches, std::back_inserter(all), [](const Batch& batch) { return !batch.kernels.empty(); });
+  std::ranges::copy_if(open, std::back_inserter(all), [](const Batch& batch) { return !batch.kernels.empty(); });
   return all;
 }
 
