@@ -122,7 +122,7 @@ class ProductBuilder {
     leave_to_batch(columns_, computes ? filling(columns_) : fitting(columns_, *b));
     if (batch_.size() > kMostBatchLoops || columns_.empty()) return {};  // what is multiplied together are columns
     const double columns = estimated_points(algebra_, loops_of(columns_)), channels = algebra_.estimate(windows->run[0].extent);
-    product_.picture = picture_of(operations(), *windows, rows_);
+    product_.picture = picture_of(operations(), *windows, loops_of(rows_));
     if (product_.picture && !machine_.worth_transforming(dtype, estimated_points(algebra_, loops_of(rows_)), columns, channels)) product_.picture.reset();
     if (product_.picture) product_.picture->relaxed = context_.relaxed;
     else gather_padding(*windows);
@@ -141,6 +141,9 @@ class ProductBuilder {
     if (!machine_.reads_runs_of_columns(operations()[nest_.a].dtype) || !machine_.reads_runs_of_columns(operations()[nest_.b].dtype)) return {};
     auto windows = windows_of(operations(), nest_.b, loops_of(columns_), algebra_, machine_);
     if (!windows) return {};
+    product_.picture = picture_of(operations(), *windows, nest_.summed);
+    const double rows = estimated_points(algebra_, loops_of(rows_)), channels = algebra_.estimate(windows->run[0].extent);
+    if (product_.picture && !machine_.worth_transforming(product_.dtype, estimated_points(algebra_, nest_.summed), rows, channels)) product_.picture.reset();
     product_.a.matrix = matrix(a, rows_, true);
     product_.b.windows = std::move(windows);
     return take();

@@ -61,7 +61,7 @@ struct Product {
   std::vector<Role> batch, rows, columns;  // loops of the result: of both operands or of none, of the left one, of the right one
   std::vector<Loop> summed;           // in the order of the sum; where the left operand lies in windows, taps and then the run
   ProductOperand a, b;
-  std::optional<Picture> picture;     // the last two of `rows` are its own, and the taps go row by row
+  std::optional<Picture> picture;     // the last two of `rows`, or of `summed` where the right operand lies in windows, are its own, and the taps go row by row
   std::vector<Dim> index;             // of the result, over the loops
   ir::ValueId result;                 // where it lies, if nothing follows it
   Dim offset;                         // of its first element

@@ -62,15 +62,15 @@ bool slides(std::span<const Operation> operations, OpId root, SymbolId place, Sy
 
 }  // namespace
 
-std::optional<Picture> picture_of(std::span<const Operation> operations, const Windows& windows, std::span<const Role> rows) {
-  if (windows.run.size() != 1 || windows.taps.size() != 2 || rows.size() < 2) return {};
-  const std::span<const Role> places = rows.last(2);
+std::optional<Picture> picture_of(std::span<const Operation> operations, const Windows& windows, std::span<const Loop> places) {
+  if (windows.run.size() != 1 || windows.taps.size() != 2 || places.size() < 2) return {};
+  places = places.last(2);
   for (std::size_t i = 0; i < 2; ++i) {
     if (!(windows.taps[i].extent == Dim(3))) return {};
     for (OpId root : {windows.load, windows.mask})
-      if (!slides(operations, root, places[i].loop.variable, windows.taps[i].variable)) return {};
+      if (!slides(operations, root, places[i].variable, windows.taps[i].variable)) return {};
   }
-  return Picture{places[0].loop.extent, places[1].loop.extent};
+  return Picture{places[0].extent, places[1].extent};
 }
 
 std::vector<Loop> summed_loops(const Windows& windows) {

@@ -33,6 +33,7 @@ std::vector<std::string> names_of(const Target& target, DType dtype, MatrixPart 
     case MatrixPart::large_squares: return names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
     case MatrixPart::one_row: return names_of(dtype, {"dot_row", "row_matrix", "row_of_columns"});
     case MatrixPart::runs: return names_of(dtype, {"outer", "outer_columns", "outer_narrow"});
+    case MatrixPart::square_sums: return names_of(dtype, {"winograd_sum_input", "winograd_sum_results", "winograd_sum_taps"});
     case MatrixPart::rows_of_f16: return names_of(dtype, {"dot_of_f16"});
     case MatrixPart::rows_of_bf16: return names_of(dtype, {"dot_of_bf16"});
   }
@@ -96,6 +97,7 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
       emit_outer_kernel(module, target, dtype, tiles.tile, names[0], Reads::whole_rows);
       emit_outer_kernel(module, target, dtype, tiles.streaming_tile, names[1], Reads::columns);  // masks take registers
       return emit_outer_kernel(module, target, dtype, tiles.narrow_tile, names[2], Reads::columns);
+    case MatrixPart::square_sums: return emit_winograd_sum(module, target, dtype, names[0], names[1], names[2]);
     case MatrixPart::rows_of_f16: return emit_dot_kernel(module, target, dtype, tiles.dot_tile, names[0], DType::f16);
     case MatrixPart::rows_of_bf16: return emit_dot_kernel(module, target, dtype, tiles.dot_tile, names[0], DType::bf16);
   }
@@ -161,6 +163,9 @@ MatrixKernel MatrixCode::kernel(const HostServices& host, DType dtype, const Mat
       case MatrixPart::runs:
         kernel.outer = reinterpret_cast<OuterKernel>(f[0]), kernel.outer_columns = reinterpret_cast<OuterKernel>(f[1]);
         kernel.outer_narrow = reinterpret_cast<OuterKernel>(f[2]);
+        break;
+      case MatrixPart::square_sums:
+        kernel.square_sums = {reinterpret_cast<WinogradInput>(f[0]), reinterpret_cast<WinogradInput>(f[1]), reinterpret_cast<WinogradOutput>(f[2])};
         break;
       case MatrixPart::rows_of_f16: kernel.dot_of_f16 = reinterpret_cast<DotKernel>(f[0]); break;
       case MatrixPart::rows_of_bf16: kernel.dot_of_bf16 = reinterpret_cast<DotKernel>(f[0]); break;

@@ -56,6 +56,13 @@ class SmallSquare final : public Transformation {
   }
   Vectors output(const Vectors& x) override { return {m_.add(m_.add(x[0], x[1]), x[2]), m_.sub(m_.sub(x[1], x[2]), x[3])}; }
 
+  /// `output` and `weights` transposed.
+  Vectors results(const Vectors& x) { return {x[0], m_.add(x[0], x[1]), m_.sub(x[0], x[1]), m_.mul(-1, x[1])}; }
+  Vectors taps(const Vectors& x) {
+    Value* middle = m_.mul(0.5, m_.add(x[1], x[2]));
+    return {m_.add(x[0], middle), m_.mul(0.5, m_.sub(x[1], x[2])), m_.add(middle, x[3])};
+  }
+
  private:
   Arithmetic& m_;
 };
@@ -95,16 +102,17 @@ class LargeSquare final : public Transformation {
 class WinogradEmitter {
  public:
   WinogradEmitter(llvm::Module& module, const Target& target, DType dtype, std::int64_t side)
-      : module_(module), target_(target), ir_(module.getContext()), align_(size_of(dtype)), lanes_(target.vector_bytes / size_of(dtype)),
-        side_(static_cast<std::size_t>(side)), places_(static_cast<int>(winograd_places(side))) {
+      : module_(module), target_(target), ir_(module.getContext()), align_(size_of(dtype)), lanes_(target.vector_bytes / size_of(dtype)), places_a_side_(static_cast<std::size_t>(side + 2)) {
     element_ = dtype == DType::f64 ? ir_.getDoubleTy() : ir_.getFloatTy();
     vector_ = llvm::FixedVectorType::get(element_, static_cast<unsigned>(lanes_));
     math_ = std::make_unique<Arithmetic>(ir_, target.has_fma, vector_);
-    if (side == kSmallSquare) one_way_ = std::make_unique<SmallSquare>(*math_);
-    else one_way_ = std::make_unique<LargeSquare>(*math_);
   }
 
-  void emit_input(const std::string& name) {
+  Arithmetic& math() { return *math_; }
+
+  /// A WinogradInput of squares with so many pixels a side.
+  template <class Transform>
+  void emit_square(const std::string& name, std::size_t side, Transform transform) {
     llvm::Type *p = ir_.getPtrTy(), *n = ir_.getInt64Ty();
     declare(name, ir_.getVoidTy(), {p, p, n, n});
     // The last vector overlaps the one before it where the channels are no whole vectors.
@@ -113,38 +121,38 @@ class WinogradEmitter {
     over(end, nullptr, [&](Value* k, Value*) {
       Value* at = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, k, last);
       Vectors d;
-      for (int i = 0; i < places_; ++i) d.push_back(load(ir_.CreateGEP(element_, pointer(0, i), at)));
-      const Vectors v = both_ways(d, side_ + 2, [&](const Vectors& x) { return one_way_->input(x); });
-      for (int i = 0; i < places_; ++i) store(v[static_cast<std::size_t>(i)], place(argument(1), i, argument(2), at));
+      for (std::size_t i = 0; i < side * side; ++i) d.push_back(load(ir_.CreateGEP(element_, pointer(0, i), at)));
+      const Vectors v = both_ways(d, side, transform);
+      for (std::size_t i = 0; i < v.size(); ++i) store(v[i], place(argument(1), i, argument(2), at));
       return static_cast<Value*>(nullptr);
     });
     ir_.CreateRetVoid();
   }
 
-  void emit_weights(const std::string& name) {
+  /// A WinogradWeights.
+  template <class Transform>
+  void emit_weights(const std::string& name, Transform transform) {
     llvm::Type *p = ir_.getPtrTy(), *n = ir_.getInt64Ty();
     declare(name, ir_.getVoidTy(), {p, n, p, n, n});
     over(argument(4), nullptr, [&](Value* k, Value*) {
-      Vectors g;
-      for (int i = 0; i < kWinogradTaps; ++i) g.push_back(load(place(argument(0), i, argument(1), k)));
-      const Vectors u = both_ways(g, 3, [&](const Vectors& x) { return one_way_->weights(x); });
-      for (int i = 0; i < places_; ++i) store(u[static_cast<std::size_t>(i)], place(argument(2), i, argument(3), k));
+      const Vectors u = both_ways(all(kWinogradTaps, argument(0), argument(1), k), 3, transform);
+      for (std::size_t i = 0; i < u.size(); ++i) store(u[i], place(argument(2), i, argument(3), k));
       return static_cast<Value*>(nullptr);
     });
     ir_.CreateRetVoid();
   }
 
-  void emit_output(const std::string& name) {
+  /// A WinogradOutput.
+  template <class Transform>
+  void emit_output(const std::string& name, Transform transform) {
     llvm::Type *p = ir_.getPtrTy(), *n = ir_.getInt64Ty();
     declare(name, ir_.getInt64Ty(), {p, n, p, n});
     Value* zero = llvm::Constant::getNullValue(vector_);
     // 0 times a result is added up: what is not finite leaves a NaN.
     Value* found = over(argument(3), zero, [&](Value* k, Value* sum) {
-      Vectors m;
-      for (int i = 0; i < places_; ++i) m.push_back(load(place(argument(0), i, argument(1), k)));
-      const Vectors y = both_ways(m, side_ + 2, [&](const Vectors& x) { return one_way_->output(x); });
-      for (std::size_t i = 0; i < side_ * side_; ++i) {
-        store(y[i], ir_.CreateGEP(element_, pointer(2, static_cast<int>(i)), k));
+      const Vectors y = both_ways(all(places_a_side_ * places_a_side_, argument(0), argument(1), k), places_a_side_, transform);
+      for (std::size_t i = 0; i < y.size(); ++i) {
+        store(y[i], ir_.CreateGEP(element_, pointer(2, i), k));
         sum = math_->add(sum, math_->mul(0, y[i]));
       }
       return sum;
@@ -159,8 +167,13 @@ class WinogradEmitter {
   Value* number(std::int64_t n) { return ir_.getInt64(static_cast<std::uint64_t>(n)); }
   Value* load(Value* address) { return ir_.CreateAlignedLoad(vector_, address, align_); }
   void store(Value* v, Value* address) { ir_.CreateAlignedStore(v, address, align_); }
-  Value* place(Value* base, int i, Value* stride, Value* k) {
-    return ir_.CreateGEP(element_, base, ir_.CreateAdd(ir_.CreateMul(number(i), stride), k));
+  Value* place(Value* base, std::size_t i, Value* stride, Value* k) {
+    return ir_.CreateGEP(element_, base, ir_.CreateAdd(ir_.CreateMul(number(static_cast<std::int64_t>(i)), stride), k));
+  }
+  Vectors all(std::size_t count, Value* base, Value* stride, Value* k) {
+    Vectors loaded;
+    for (std::size_t i = 0; i < count; ++i) loaded.push_back(load(place(base, i, stride, k)));
+    return loaded;
   }
 
   void declare(const std::string& name, llvm::Type* result, std::initializer_list<llvm::Type*> parameters) {
@@ -169,8 +182,8 @@ class WinogradEmitter {
     ir_.SetInsertPoint(block("entry"));
   }
 
-  Value* pointer(unsigned list, int i) {
-    return ir_.CreateAlignedLoad(ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), argument(list), static_cast<std::uint64_t>(i)), llvm::Align(8));
+  Value* pointer(unsigned list, std::size_t i) {
+    return ir_.CreateAlignedLoad(ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), argument(list), i), llvm::Align(8));
   }
 
   /// Applies `one` to the rows of a square of `side` vectors a side, then to the columns of the result. Gives it row by row.
@@ -218,10 +231,8 @@ class WinogradEmitter {
   llvm::IRBuilder<> ir_;
   llvm::Align align_;
   std::int64_t lanes_;
-  std::size_t side_;
-  int places_;
+  std::size_t places_a_side_;
   std::unique_ptr<Arithmetic> math_;
-  std::unique_ptr<Transformation> one_way_;
   llvm::Type* element_ = nullptr;
   llvm::FixedVectorType* vector_ = nullptr;
   llvm::Function* function_ = nullptr;
@@ -232,9 +243,20 @@ class WinogradEmitter {
 void emit_winograd(llvm::Module& module, const Target& target, DType dtype, std::int64_t side, const std::string& input, const std::string& weights,
                    const std::string& output) {
   WinogradEmitter emitter(module, target, dtype, side);
-  emitter.emit_input(input);
-  emitter.emit_weights(weights);
-  emitter.emit_output(output);
+  std::unique_ptr<Transformation> one_way;
+  if (side == kSmallSquare) one_way = std::make_unique<SmallSquare>(emitter.math());
+  else one_way = std::make_unique<LargeSquare>(emitter.math());
+  emitter.emit_square(input, static_cast<std::size_t>(side + 2), [&](const Vectors& x) { return one_way->input(x); });
+  emitter.emit_weights(weights, [&](const Vectors& x) { return one_way->weights(x); });
+  emitter.emit_output(output, [&](const Vectors& x) { return one_way->output(x); });
+}
+
+void emit_winograd_sum(llvm::Module& module, const Target& target, DType dtype, const std::string& input, const std::string& results, const std::string& taps) {
+  WinogradEmitter emitter(module, target, dtype, kSmallSquare);
+  SmallSquare one_way(emitter.math());
+  emitter.emit_square(input, kSmallSquare + 2, [&](const Vectors& x) { return one_way.input(x); });
+  emitter.emit_square(results, kSmallSquare, [&](const Vectors& x) { return one_way.results(x); });
+  emitter.emit_output(taps, [&](const Vectors& x) { return one_way.taps(x); });
 }
 
 }  // namespace tenon::llvm_backend

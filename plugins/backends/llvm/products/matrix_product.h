@@ -68,7 +68,7 @@ struct MatrixProduct {
   bool windows = false;
   std::int64_t b_step = 0;
   const RunsOfColumns* runs = nullptr;
-  std::int64_t picture_height = 0, picture_width = 0;  // when rows are pixels, and windows 3 x 3 pixels that step by one
+  std::int64_t picture_height = 0, picture_width = 0;  // when rows (with `runs`, places of the sum) are pixels, and windows 3 x 3 pixels that step by one
   std::int64_t square_side = kSmallSquare;    // of the squares that pictures are transformed by
   void* c = nullptr;
   std::int64_t c_row = 0;
@@ -97,6 +97,7 @@ struct MatrixKernel {
   DotKernel dot = nullptr, dot_row = nullptr, dot_of_f16 = nullptr, dot_of_bf16 = nullptr;  // of dot_tile and dot_row_tile; with a right operand of half precision, of dot_tile
   TileShape dot_tile, dot_row_tile;
   WinogradCode small_square, large_square;
+  WinogradSumCode square_sums;
   DType dtype = DType::f32;
   bool has_avx2_vectors = false;
   void (*enter)() = nullptr;  // of tile registers (amx_kernel.h), and `leave`
@@ -122,6 +123,17 @@ struct MatrixKernel {
   }
 
   const WinogradCode& winograd(std::int64_t side) const { return side == kSmallSquare ? small_square : large_square; }
+
+  struct OuterVariant {
+    OuterKernel kernel;
+    std::int64_t height;
+  };
+  /// Of sums over runs of so many columns.
+  OuterVariant outer_variant(std::int64_t columns) const {
+    if (columns <= narrow_tile.columns) return {outer_narrow, narrow_tile.rows};
+    if (columns < tile.columns) return {outer_columns, streaming_tile.rows};
+    return {outer, tile.rows};
+  }
 
   /// The register tile for so many columns: what computes it over windows, what fetches ahead, and what fetches nothing where that was compiled.
   struct Variant {

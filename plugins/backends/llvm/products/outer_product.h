@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "launch/scratch.h"
 #include "matrix_product.h"
 #include "tiles/tile.h"
+#include "winograd_sums.h"
 
 namespace tenon::llvm_backend {
 
@@ -34,10 +36,11 @@ class OuterProduct {
         taps_(static_cast<std::int64_t>(runs_.of_taps.size())), run_(static_cast<std::int64_t>(runs_.of_run.size())), panels_((run_ + width_ - 1) / width_),
         blocks_((p.m + most_rows() - 1) / most_rows()) {
     if (p_.m == 0 || p_.n == 0) return;
+    if (p_.picture_width > 0) squares_.emplace(kernel, p, run_);
     rows_ = ((p_.m + blocks_ - 1) / blocks_ + height_ - 1) / height_ * height_;
     blocks_ = (p_.m + rows_ - 1) / rows_;
     copies_ = !is_wide_row<T>(width_) && rows_ > kFewTiles * height_;
-    together_ = copies_ || taps_ == 1 ? std::clamp<std::int64_t>(kSumsOfTask / sums(), 1, panels_) : 1;
+    together_ = squares_ ? std::clamp<std::int64_t>(kSumsOfTask / (squares_->kPlaces * rows_ * width_), 1, panels_) : copies_ || taps_ == 1 ? std::clamp<std::int64_t>(kSumsOfTask / sums(), 1, panels_) : 1;
     groups_ = (panels_ + together_ - 1) / together_;
     const std::int64_t tasks = blocks_ * groups_, most = kPartialSums / std::max<std::int64_t>(1, blocks_ * panels_ * sums());
     parts_ = std::clamp<std::int64_t>(std::min({kEnoughTasks / tasks, places_ / kPlacesOfPart, most}), 1, kEnoughTasks);
@@ -50,7 +53,7 @@ class OuterProduct {
       return each(blocks_ * groups_, [&](std::int64_t task) {
         Scratch memory;
         T* const own = static_cast<T*>(memory.take(static_cast<std::size_t>(together_ * sums()) * sizeof(T)));
-        add_up(task, 0, places_, own);
+        add_up(task, 0, own);
         const std::int64_t row = task / groups_ * rows_, first = task % groups_ * together_;
         for (std::int64_t panel = first; panel < std::min(panels_, first + together_); ++panel) finish(panel, own + (panel - first) * sums(), row, std::min(p_.m, row + rows_));
       });
@@ -59,8 +62,7 @@ class OuterProduct {
     const std::int64_t task_sums = together_ * sums();
     T* const all = static_cast<T*>(memory.take(static_cast<std::size_t>(parts_ * blocks_ * groups_ * task_sums) * sizeof(T)));
     each(parts_ * blocks_ * groups_, [&](std::int64_t number) {
-      const std::int64_t part = number % parts_;
-      add_up(number / parts_, places_ * part / parts_, places_ * (part + 1) / parts_, all + number * task_sums);
+      add_up(number / parts_, number % parts_, all + number * task_sums);
     });
     const std::int64_t pieces = (rows_ + kMergedRows - 1) / kMergedRows;
     each(blocks_ * panels_ * pieces, [&](std::int64_t number) { merge(number / pieces / panels_, number / pieces % panels_, number % pieces * kMergedRows, all); });
@@ -100,7 +102,18 @@ class OuterProduct {
     }
   }
 
-  /// Adds up places [first, end) of a block of rows and a group of panels: some at a time, which stay in the first-level cache for all rows.
+  /// Adds up a part of the places of a block of rows and a group of panels.
+  void add_up(std::int64_t task, std::int64_t part, T* sums) const {
+    if (!squares_) return add_up(task, places_ * part / parts_, places_ * (part + 1) / parts_, sums);
+    const SquareGrid& grid = squares_->grid();
+    const std::int64_t lines = grid.lines(places_), first = lines * part / parts_, end = lines * (part + 1) / parts_;
+    const std::int64_t row = task / groups_ * rows_, column = task % groups_ * together_ * width_;
+    const typename WinogradSums<T>::Part of{row, std::min(rows_, p_.m - row), column, std::min(together_ * width_, run_ - column), first, end};
+    if (squares_->takes(of.rows) && squares_->takes(of.columns) && squares_->add_up(of, sums, rows_ * width_, this->sums())) return;
+    add_up(task, grid.first_pixel(first), grid.first_pixel(end), sums);
+  }
+
+  /// Adds up places [first, end) of them: some at a time, which stay in the first-level cache for all rows.
   void add_up(std::int64_t task, std::int64_t first, std::int64_t end, T* sums) const {
     const std::int64_t row = task / groups_ * rows_, rows = std::min(rows_, p_.m - row), panel = task % groups_ * together_, last = std::min(panels_, panel + together_);
     const T *const a = static_cast<const T*>(p_.a) + row, *const b = static_cast<const T*>(p_.b) + panel * width_;
@@ -153,7 +166,7 @@ class OuterProduct {
   /// Adds up some places of a panel; where rows are copied, its runs are too, to `copy`.
   void add_places(std::int64_t panel, const Rows& of, const std::int64_t* table, T* sums, Before before, Coming& coming, T* copy) const {
     const std::int64_t column = panel * width_, columns = std::min(width_, run_ - column);
-    const auto [kernel, height] = kernel_for(columns);
+    const auto [kernel, height] = kernel_.outer_variant(columns);
     const T* const all_b = static_cast<const T*>(p_.b) + column;
     std::array<OuterStep, kPlacesOfTable> steps;
     for (std::int64_t t = 0; t < taps_; ++t) {
@@ -183,16 +196,6 @@ class OuterProduct {
       for (; j < columns; ++j) to[at + j] = b[step.b + j];
       step.b = at, at += width_;
     }
-  }
-
-  struct Variant {
-    OuterKernel kernel;
-    std::int64_t height;
-  };
-  Variant kernel_for(std::int64_t columns) const {
-    if (columns <= kernel_.narrow_tile.columns) return {kernel_.outer_narrow, kernel_.narrow_tile.rows};
-    if (columns < width_) return {kernel_.outer_columns, kernel_.streaming_tile.rows};
-    return {kernel_.outer, height_};
   }
 
   /// The places that are not masked, whose rows of the left operand lie so far apart.
@@ -257,6 +260,7 @@ class OuterProduct {
   std::int64_t width_, height_, places_, taps_, run_, panels_, blocks_, rows_ = 0, parts_ = 1;
   std::int64_t together_ = 1, groups_ = 1;  // panels of a task, and groups of so many
   std::vector<std::vector<Stretch>> columns_;  // by panel
+  std::optional<WinogradSums<T>> squares_;
 };
 
 }  // namespace tenon::llvm_backend

@@ -14,11 +14,11 @@
 #include "launch/scratch.h"
 #include "matrix/winograd.h"
 #include "panels.h"
+#include "square_grid.h"
 
 namespace tenon::llvm_backend {
 
-/// Runs one product whose rows are the pixels of pictures. A line is a row of squares: as many rows of pixels of the result as a square
-/// has.
+/// Runs one product whose rows are the pixels of pictures.
 template <class T>
 class WinogradProduct {
  public:
@@ -27,9 +27,8 @@ class WinogradProduct {
 
   WinogradProduct(const HostServices& host, const MatrixKernel& kernel, const MatrixProduct& product, bool parallel, Direct direct)
       : host_(host), kernel_(kernel), p_(product), panels_(kernel, product), direct_(std::move(direct)), parallel_(parallel), width_(kernel.tile.columns),
-        u_width_(panels_.count() == 1 ? kernel.variant(product.n).width : width_), depth_(product.step_depth), side_(product.square_side), places_(winograd_places(side_)), code_(kernel.winograd(side_)),
-        zeros_(static_cast<std::size_t>(depth_)), lines_in_picture_((p_.picture_height + side_ - 1) / side_), squares_in_line_((p_.picture_width + side_ - 1) / side_),
-        lines_(p_.m / (p_.picture_height * p_.picture_width) * lines_in_picture_) {}
+        u_width_(panels_.count() == 1 ? kernel.variant(product.n).width : width_), depth_(product.step_depth), grid_(product), places_(winograd_places(grid_.side)), code_(kernel.winograd(grid_.side)),
+        zeros_(static_cast<std::size_t>(depth_)), lines_(grid_.lines(p_.m)) {}
 
   void run() {
     const std::int64_t threads = parallel_ ? host_.thread_count() : 1, group = panels_.count() * u_elements() <= kCachedWeights ? lines_of_group(threads) : 0;
@@ -39,7 +38,7 @@ class WinogradProduct {
     if (!u_) u_ = transformed_weights(weights);
     if (group) each(groups_of(group), [&](std::int64_t g) { alone(lines_of(g, group)); });
     else
-      for (std::int64_t line = 0, step = std::clamp<std::int64_t>(kSharedSquares / squares_in_line_, 1, lines_); line < lines_; line += step)
+      for (std::int64_t line = 0, step = std::clamp<std::int64_t>(kSharedSquares / grid_.in_line, 1, lines_); line < lines_; line += step)
         together({line, std::min(lines_, line + step)});
   }
 
@@ -63,10 +62,10 @@ class WinogradProduct {
   /// Lines that a thread takes at once, as many for each thread where there are few of them. None where threads would have too few.
   std::int64_t lines_of_group(std::int64_t threads) const {
     const auto split = [](std::int64_t count, std::int64_t parts) { return (count + parts - 1) / parts; };
-    const std::int64_t most = std::clamp<std::int64_t>(std::min(kSquares, kSquareElements / (places_ * depth_)) / squares_in_line_, 1, lines_), groups = split(lines_, most);
+    const std::int64_t most = std::clamp<std::int64_t>(std::min(kSquares, kSquareElements / (places_ * depth_)) / grid_.in_line, 1, lines_), groups = split(lines_, most);
     if (threads == 1 || groups >= 2 * threads) return most;
     const std::int64_t group = split(lines_, split(groups, threads) * threads);
-    return group * squares_in_line_ >= kFewestSquares ? group : 0;
+    return group * grid_.in_line >= kFewestSquares ? group : 0;
   }
 
   /// The transformed squares, or products of one panel, from one square on: those of a place lie `row` apart, places `stride`.
@@ -76,7 +75,7 @@ class WinogradProduct {
     Rows at(std::int64_t square) const { return {first + square * row, row, stride}; }
   };
 
-  std::int64_t squares(const Lines& lines) const { return (lines.last - lines.first) * squares_in_line_; }
+  std::int64_t squares(const Lines& lines) const { return (lines.last - lines.first) * grid_.in_line; }
   /// Takes memory for so many transformed squares. For one panel the places of a square lie side by side: they are written to few pages.
   /// For several, which each read them again, the squares of a place do.
   Rows take_squares(std::int64_t count, Scratch& memory) const {
@@ -86,11 +85,6 @@ class WinogradProduct {
     return {first, length, count * length + 2 * kApart};
   }
   std::int64_t u_elements() const { return places_ * depth_ * u_width_; }
-  std::int64_t first_row(std::int64_t line) const {
-    return (line / lines_in_picture_ * p_.picture_height + line % lines_in_picture_ * side_) * p_.picture_width;
-  }
-  /// Rows of pixels of the line: fewer at the end of a picture whose height is no multiple of the side.
-  std::int64_t pixel_rows(std::int64_t line) const { return std::min(side_, p_.picture_height - line % lines_in_picture_ * side_); }
 
   template <class Body>
   void each(std::int64_t count, Body body) {
@@ -147,7 +141,7 @@ class WinogradProduct {
 
   Places places_of(std::int64_t line, Scratch& memory) const {
     constexpr std::int64_t kRows = kFinishedRows;
-    const std::int64_t rows = pixel_rows(line) * p_.picture_width, first = first_row(line);
+    const std::int64_t rows = grid_.pixel_rows(line) * grid_.width, first = grid_.first_pixel(line);
     const std::int64_t pieces = (rows + kRows - 1) / kRows;
     auto* table = static_cast<std::int64_t*>(memory.take(static_cast<std::size_t>(pieces * p_.steps * kRows) * sizeof(std::int64_t)));
     for (std::int64_t i = 0; i < pieces; ++i)
@@ -159,19 +153,14 @@ class WinogradProduct {
   void transform_line(std::int64_t line, const Rows& squares) const {
     Scratch memory;
     const Places places = places_of(line, memory);
-    const std::int64_t height = pixel_rows(line);
+    Scratch pixels_memory;
+    auto* const pixels = static_cast<const void**>(pixels_memory.take(static_cast<std::size_t>((grid_.side + 2) * grid_.pixels_in_row()) * sizeof(void*)));
+    grid_.find_pixels(line, static_cast<const T*>(p_.a), zeros_.data(), [&](std::int64_t row, std::int64_t tap) { return places.at(row, tap); }, pixels);
     T* to = squares.first;
-    const void* pixels[kMostPlaces];
-    for (std::int64_t x = 0; x < p_.picture_width; x += side_, to += squares.row) {
-      for (std::int64_t i = 0; i < side_ + 2; ++i)
-        for (std::int64_t j = 0; j < side_ + 2; ++j) {
-          // The first pixel of the result that reads the place does so at the last tap that lies in the square.
-          const std::int64_t down = std::max<std::int64_t>(0, i - 2), right = std::max<std::int64_t>(0, j - 2);
-          const bool read = down < height && x + right < p_.picture_width;
-          const std::int64_t place = read ? places.at(down * p_.picture_width + x + right, (i - down) * 3 + j - right) : -1;
-          pixels[i * (side_ + 2) + j] = place < 0 ? zeros_.data() : static_cast<const T*>(p_.a) + place;
-        }
-      code_.input(pixels, to, squares.stride, depth_);
+    const void* square[kMostPlaces];
+    for (std::int64_t x = 0; x < grid_.width; x += grid_.side, to += squares.row) {
+      grid_.take_square(pixels, x, square);
+      code_.input(square, to, squares.stride, depth_);
     }
   }
 
@@ -179,7 +168,7 @@ class WinogradProduct {
   Ahead pixels_ahead(const Lines& lines) const {
     if (lines.first >= lines.last) return {};
     constexpr std::int64_t kCentre = kWinogradTaps / 2 * kFinishedRows;
-    const std::int64_t first = first_row(lines.first), last = first_row(lines.last - 1) + pixel_rows(lines.last - 1) * p_.picture_width - 1;
+    const std::int64_t first = grid_.first_pixel(lines.first), last = grid_.first_pixel(lines.last - 1) + grid_.pixel_rows(lines.last - 1) * grid_.width - 1;
     std::int64_t table[kWinogradTaps * kFinishedRows], places[2];
     for (const int end : {0, 1}) {
       p_.kernels->place_rows({end ? last : first, 1, 0, 0, 0, p_.steps}, table);
@@ -217,10 +206,10 @@ class WinogradProduct {
     const Rows v = take_squares(count, squares_memory);
     Ahead next = pixels_ahead({lines.last, std::min(lines_, lines.last + lines.last - lines.first)});
     const Rows m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * (count * u_width_ + 2 * kApart)) * sizeof(T))), u_width_, count * u_width_ + 2 * kApart};
-    for (std::int64_t line = lines.first; line < lines.last; ++line) transform_line(line, v.at((line - lines.first) * squares_in_line_));
+    for (std::int64_t line = lines.first; line < lines.last; ++line) transform_line(line, v.at((line - lines.first) * grid_.in_line));
     for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
       for (std::int64_t place = 0; place < places_; ++place) multiply_place(v, count, panel, place, m.first + place * m.stride, m.row, next);
-      for (std::int64_t line = lines.first; line < lines.last; ++line) finish_line(panel, line, m.at((line - lines.first) * squares_in_line_));
+      for (std::int64_t line = lines.first; line < lines.last; ++line) finish_line(panel, line, m.at((line - lines.first) * grid_.in_line));
     }
   }
 
@@ -230,7 +219,7 @@ class WinogradProduct {
     const std::int64_t count = squares(lines), row = panels_.count() * width_ + kApart, stride = count * row + 2 * kApart;
     const Rows v = take_squares(count, squares_memory);
     const Rows m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * stride) * sizeof(T))), row, stride};
-    each(lines.last - lines.first, [&](std::int64_t i) { transform_line(lines.first + i, v.at(i * squares_in_line_)); });
+    each(lines.last - lines.first, [&](std::int64_t i) { transform_line(lines.first + i, v.at(i * grid_.in_line)); });
     const std::int64_t tasks = places_ * panels_.count();
     each(tasks, [&](std::int64_t task) {
       const std::int64_t place = task / panels_.count(), panel = task % panels_.count(), next = std::min(task + 1, tasks - 1);
@@ -239,7 +228,7 @@ class WinogradProduct {
     });
     each(lines.last - lines.first, [&](std::int64_t i) {
       for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
-        const Rows mine = m.at(i * squares_in_line_);
+        const Rows mine = m.at(i * grid_.in_line);
         finish_line(panel, lines.first + i, {mine.first + panel * width_, mine.row, mine.stride});
       }
     });
@@ -275,10 +264,10 @@ class WinogradProduct {
   bool transform_products(std::int64_t height, std::int64_t columns, Rows m, const Results& results, T* nowhere) const {
     std::int64_t unbounded = 0;
     void* to[kMostPixels];
-    for (std::int64_t x = 0; x < p_.picture_width; x += side_, m.first += m.row) {
-      for (std::int64_t i = 0; i < side_ * side_; ++i) {
-        const std::int64_t down = i / side_, right = x + i % side_;
-        to[i] = down < height && right < p_.picture_width ? results.first + (down * p_.picture_width + right) * results.row : nowhere;
+    for (std::int64_t x = 0; x < grid_.width; x += grid_.side, m.first += m.row) {
+      for (std::int64_t i = 0; i < grid_.side * grid_.side; ++i) {
+        const std::int64_t down = i / grid_.side, right = x + i % grid_.side;
+        to[i] = down < height && right < grid_.width ? results.first + (down * grid_.width + right) * results.row : nowhere;
       }
       unbounded |= code_.output(m.first, m.stride, to, columns);
     }
@@ -287,7 +276,7 @@ class WinogradProduct {
 
   void finish_line(std::int64_t panel, std::int64_t line, const Rows& m) const {
     Scratch memory;
-    const std::int64_t row = first_row(line), height = pixel_rows(line), rows = height * p_.picture_width;
+    const std::int64_t row = grid_.first_pixel(line), height = grid_.pixel_rows(line), rows = height * grid_.width;
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
     const std::int64_t lanes = kernel_.transposed_rows, whole = (columns + lanes - 1) / lanes * lanes;
     const bool in_place = p_.c && whole == columns;
@@ -305,10 +294,12 @@ class WinogradProduct {
   Panels<T> panels_;
   Direct direct_;
   bool parallel_;
-  std::int64_t width_, u_width_, depth_, side_, places_;  // u_width_: of rows of weights
+  std::int64_t width_, u_width_, depth_;  // u_width_: of rows of weights
+  SquareGrid grid_;
+  std::int64_t places_;
   const WinogradCode& code_;
   std::vector<T> zeros_;
-  std::int64_t lines_in_picture_, squares_in_line_, lines_;
+  std::int64_t lines_;
   PackedOperand::Memory kept_;
   const T* u_ = nullptr;
 };

@@ -287,6 +287,7 @@ void run_pooled(const HostServices& host, const TiledProduct& step, const Compil
 }  // namespace
 
 void add_parts(const TiledProduct& step, MatrixParts& parts) {
+  if (step.runs && step.picture) parts.emplace(step.dtype, MatrixPart::square_sums);
   if (step.runs) return static_cast<void>(parts.emplace(step.dtype, MatrixPart::runs));
   parts.emplace(step.dtype, MatrixPart::panels);
   if (step.b.widened) return static_cast<void>(parts.emplace(step.dtype, *step.b.widened == DType::f16 ? MatrixPart::rows_of_f16 : MatrixPart::rows_of_bf16));

@@ -227,6 +227,7 @@ class ProductTiler {
     }
     read_by_table(made_.b, windows, table(windows, replacements, kPlacesOfTable, kPlacedTogether));
     made_.runs = {columns_of(windows.taps), columns_of(windows.run)};
+    if (const auto& picture = product_.picture) made_.picture = {picture->height, picture->width, kSmallSquare};
   }
 
   ColumnLoops columns_of(std::span<const Loop> loops) const {

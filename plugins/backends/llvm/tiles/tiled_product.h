@@ -61,7 +61,7 @@ struct TiledProduct {
   ir::Dim m, n, steps, step_depth;
   TiledOperand a, b;
   ValueId c;
-  std::optional<TransformedPicture> picture;  // m counts pictures, each row by row; steps are the taps, row by row
+  std::optional<TransformedPicture> picture;  // m (with `runs`, the sum) counts pictures, each row by row; steps (with `runs`, its taps) are the taps, row by row
   std::optional<std::pair<ColumnLoops, ColumnLoops>> runs;  // taps and runs, where `b` has a table
   std::vector<ir::Dim> c_batch_strides;
   ir::Dim c_row_stride, c_offset;

@@ -1,6 +1,7 @@
 // Gradients of the weights of convolutions: sums over places of runs that lie side by side in both operands.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "catch.h"
@@ -65,13 +66,23 @@ struct Built {
 
 };
 
+/// Whether a product of the graph's plan is so.
+template <class Holds>
+bool has_product(const ir::Graph& graph, Holds holds) {
+  const auto program = llvm_test::compile(graph);
+  return std::ranges::any_of(program->plan().steps, [&](const codegen::Step& step) {
+    const auto* product = std::get_if<codegen::ContractionStep>(&step);
+    return product && holds(product->product);
+  });
+}
+
 /// Whether a product reads its right operand in runs of columns.
 bool reads_runs(const ir::Graph& graph) {
-  const auto program = llvm_test::compile(graph);
-  return std::ranges::any_of(program->plan().steps, [](const codegen::Step& step) {
-    const auto* product = std::get_if<codegen::ContractionStep>(&step);
-    return product && product->product.b.windows;
-  });
+  return has_product(graph, [](const codegen::Product& product) { return product.b.windows.has_value(); });
+}
+/// Whether it does so by squares of pixels.
+bool takes_squares(const ir::Graph& graph) {
+  return has_product(graph, [](const codegen::Product& product) { return product.b.windows && product.picture; });
 }
 
 std::vector<Weights> cases() {
@@ -91,10 +102,25 @@ std::vector<Weights> cases() {
   };
 }
 
+/// Of these the pictures are transformed: sides that are odd, more rows and columns than a task takes, fewer than a vector in the last panel, more lines than
+/// are multiplied together.
+std::vector<Weights> transformed() {
+  return {
+      {{13, 11}, {13, 11}, {3, 3}, 2, 40, 50, {1, 1}, {1, 1}, {1, 1}},
+      {{8, 8}, {8, 8}, {3, 3}, 3, 100, 97, {1, 1}, {1, 1}, {1, 1}},
+      {{9, 9}, {9, 9}, {3, 3}, 4, 96, 96, {1, 1}, {1, 1}, {1, 1}, 3},
+      {{12, 14}, {10, 12}, {3, 3}, 2, 72, 32, {1, 1}, {0, 0}, {1, 1}},
+      {{7, 150}, {7, 150}, {3, 3}, 1, 24, 24, {1, 1}, {1, 1}, {1, 1}},
+      {{40, 40}, {40, 40}, {3, 3}, 3, 32, 24, {1, 1}, {1, 1}, {1, 1}},
+  };
+}
+
 }  // namespace
 
 TEST_CASE("gradients of weights over many shapes", "[products]") {
-  for (Weights w : cases())
+  std::vector<Weights> all = cases();
+  std::ranges::copy(transformed(), std::back_inserter(all));
+  for (Weights w : all)
     for (const bool weight_last : {false, true})
       for (const bool epilogue : {false, true}) {
         w.weight_last = weight_last, w.epilogue = epilogue;
@@ -112,6 +138,15 @@ TEST_CASE("gradients of weights read both pictures where they lie", "[products]"
     INFO(text(w));
     const bool one_matrix = w.out[0] == 1;  // a picture is a row
     if (w.images > 0 && !one_matrix) CHECK(reads_runs(Built(w, DType::f32).graph));
+    CHECK(!takes_squares(Built(w, DType::f32).graph));
+  }
+}
+
+TEST_CASE("3 x 3 taps that step by one over enough pixels and channels are summed by squares", "[products]") {
+  for (const Weights& w : transformed()) {
+    INFO(text(w));
+    CHECK(takes_squares(Built(w, DType::f32).graph));
+    CHECK(!takes_squares(Built(w, DType::bf16).graph));
   }
 }
 
@@ -153,7 +188,7 @@ TEST_CASE("pictures of few channels are padded for the gradient of a weight as f
 }
 
 TEST_CASE("sums over many places have the same bits on any number of threads", "[products]") {
-  for (const Weights& w : {Weights{{40, 40}, {40, 40}, {3, 3}, 3, 16, 24, {1, 1}, {1, 1}, {1, 1}}, Weights{{64}, {64}, {1}, 80, 64, 30, {1}, {0}, {1}}, Weights{{64}, {64}, {1}, 272, 200, 128, {1}, {0}, {1}}}) {
+  for (const Weights& w : {transformed().back(), Weights{{40, 40}, {40, 40}, {3, 3}, 3, 16, 24, {1, 1}, {1, 1}, {1, 1}}, Weights{{64}, {64}, {1}, 80, 64, 30, {1}, {0}, {1}}, Weights{{64}, {64}, {1}, 272, 200, 128, {1}, {0}, {1}}}) {
     INFO(text(w));
     const Built built(w, DType::f32);
     const auto one = llvm_test::run(built.graph, built.views, {.threads = 1}), three = llvm_test::run(built.graph, built.views, {.threads = 3});
@@ -163,14 +198,15 @@ TEST_CASE("sums over many places have the same bits on any number of threads", "
   }
 }
 
-TEST_CASE("what lies in the padding is not multiplied", "[products]") {
-  const Weights w{{6, 6}, {6, 6}, {3, 3}, 2, 16, 8, {1, 1}, {1, 1}, {1, 1}};
-  Built built(w, DType::f32);
-  auto* of_result = static_cast<float*>(built.views[1].data);
-  std::fill_n(of_result, 2 * 6 * 6 * 8, std::numeric_limits<float>::infinity());
-  auto* x = static_cast<float*>(built.views[0].data);
-  std::fill_n(x, 2 * 6 * 6 * 16, 1.0f);
-  const auto results = llvm_test::run(built.graph, built.views);
-  const auto* values = static_cast<const float*>(results[0].view().data);
-  CHECK(std::all_of(values, values + 8 * 16 * 9, [](float v) { return v == std::numeric_limits<float>::infinity(); }));
+TEST_CASE("what lies in the padding is not multiplied, and what is not finite reaches the taps that it meets", "[products]") {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const Weights& w : {Weights{{6, 6}, {6, 6}, {3, 3}, 2, 16, 8, {1, 1}, {1, 1}, {1, 1}}, Weights{{12, 12}, {12, 12}, {3, 3}, 2, 32, 24, {1, 1}, {1, 1}, {1, 1}}}) {
+    INFO(text(w));
+    Built built(w, DType::f32);
+    std::fill_n(static_cast<float*>(built.views[0].data), w.images * w.in[0] * w.in[1] * w.channels, 1.0f);
+    std::fill_n(static_cast<float*>(built.views[1].data), w.images * w.out[0] * w.out[1] * w.outputs, infinity);
+    const auto results = llvm_test::run(built.graph, built.views);
+    const auto* values = static_cast<const float*>(results[0].view().data);
+    CHECK(std::all_of(values, values + w.outputs * w.channels * 9, [](float v) { return v == infinity; }));
+  }
 }
