@@ -95,20 +95,26 @@ std::optional<Dim> with_remainder(const Dim& dim) {
   return std::nullopt;
 }
 
-/// The expression times the number by which one of its summands is divided, which then is x - x % number in place of x // number; the number.
+/// Whether the term is a number times x // y with a number y greater than 1.
+bool is_quotient(const ir::DimTerm& term) {
+  return term.atoms.size() == 1 && term.atoms[0].op == ir::DimOp::floor_div && term.atoms[0].operands[1].is_constant() && term.atoms[0].operands[1].constant() > 1;
+}
+
+/// The expression times a number, with (x - x % y) / y in place of a summand's x // y; the number. That is 1 where a summand is a multiple of y times its
+/// x // y, else y.
 std::optional<std::pair<Dim, std::int64_t>> without_division(const Dim& dim) {
   if (dim.terms().size() + (dim.offset() != 0) < 2) return std::nullopt;
-  for (const ir::DimTerm& term : dim.terms()) {
-    if (term.atoms.size() != 1 || term.atoms[0].op != ir::DimOp::floor_div || !term.atoms[0].operands[1].is_constant()) continue;
-    const Dim &x = term.atoms[0].operands[0], by = term.atoms[0].operands[1];
-    if (by.constant() < 2) continue;
-    try {
-      return std::pair((dim - Dim(term.coefficient) * floor_div(x, by)) * by + Dim(term.coefficient) * (x - mod(x, by)), by.constant());
-    } catch (const Exception&) {  // larger than expressions may be
-      return std::nullopt;
-    }
+  const auto& terms = dim.terms();
+  auto found = std::ranges::find_if(terms, [](const ir::DimTerm& term) { return is_quotient(term) && term.coefficient % term.atoms[0].operands[1].constant() == 0; });
+  if (found == terms.end()) found = std::ranges::find_if(terms, is_quotient);
+  if (found == terms.end()) return std::nullopt;
+  const Dim &x = found->atoms[0].operands[0], by = found->atoms[0].operands[1];
+  const std::int64_t times = found->coefficient % by.constant() == 0 ? 1 : by.constant();
+  try {
+    return std::pair((dim - Dim(found->coefficient) * floor_div(x, by)) * Dim(times) + Dim(found->coefficient * times / by.constant()) * (x - mod(x, by)), times);
+  } catch (const Exception&) {  // larger than expressions may be
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 /// The range of what is `times` as much; an end that nothing is known of stays one.

@@ -367,6 +367,11 @@ Adapt adaptive_pool(std::size_t rank, std::string op) {
       TENON_USER_CHECK(!list, "output_size must be {}", rank);
       size = per_dim(a, "output_size", rank, {});
     }
+    if (const auto over = std::span(shape).last(rank); op == "avg_pool" && std::ranges::all_of(size, [](const Dim& d) { return d == Dim(1); }) && !std::ranges::all_of(over, &Dim::is_constant)) {
+      std::vector<Dim> dims;  // parts of a size that is not known have no windows of one size, but one part is all of it
+      for (std::size_t d = shape.size() - rank; d < shape.size(); ++d) dims.emplace_back(static_cast<std::int64_t>(d));
+      return a.call("mean", {x}, {{"dim", dims}, {"keepdim", true}});
+    }
     const bool indices = op == "max_pool_with_indices" || (op == "max_pool" && a.flag("return_indices"));
     if (indices) a.container = Container::tuple;
     return a.call(indices ? "max_pool_with_indices" : op, {x}, {{"output_size", size}});

@@ -35,38 +35,44 @@ ValueId reordered(GradBuilder& g, ValueId v, std::array<std::int64_t, 3> first) 
   return permute_by(g.nodes(), v, order);
 }
 
+constexpr const char* kUnknownSize = "the gradient of a convolution over dimensions of unknown size";
+
+/// A number that follows from sizes, but not from unknown ones.
+std::int64_t known(const Dim& d) {
+  if (!d.is_constant()) throw Exception(Code::unsupported, kUnknownSize);
+  return d.constant();
+}
+
 /// The windows of a `conv_sum`, by spatial dimension: of its input, of what it gives, and of its weight.
 struct Windows {
-  std::vector<std::int64_t> stride, before, dilation, in, out, kernel;
+  std::vector<std::int64_t> stride, before, dilation, kernel;
+  std::vector<Dim> in, out, after;  // `after`: padding, where it is said; else as much as the last window reaches into, negative where it ends before the input does
   std::int64_t groups;
 
   Windows(const OpQuery& q, const Shape& input, const Shape& result, const Shape& weight) : groups(q.constant_integer("groups", 1)) {
     const std::size_t rank = input.size() - 2;
     stride = per_dim(q, "stride", rank, 1), dilation = per_dim(q, "dilation", rank, 1), before = per_dim(q, "before", rank, 0);
+    if (q.find("after")) after = dims_of(per_dim(q, "after", rank, 0));
     for (std::size_t d = 0; d < rank; ++d) {
-      if (!input[2 + d].is_constant()) throw Exception(Code::unsupported, "the gradient of a convolution over dimensions of unknown size");
-      in.push_back(input[2 + d].constant());
-      out.push_back(result[2 + d].constant());
+      in.push_back(input[2 + d]);
+      out.push_back(result[2 + d]);
       kernel.push_back(weight[2 + d].constant());
+      if (after.size() == d) after.push_back(padding_after(in[d], out[d], Dim(kernel[d]), Dim(stride[d]), Dim(dilation[d]), Dim(before[d])));
     }
   }
 
-  /// Padding after the input that the last window reaches into; negative where it ends before.
-  std::vector<std::int64_t> after() const {
-    std::vector<std::int64_t> all;
-    for (std::size_t d = 0; d < in.size(); ++d) all.push_back(padding_after(Dim(in[d]), Dim(out[d]), Dim(kernel[d]), Dim(stride[d]), Dim(dilation[d]), Dim(before[d])).constant());
-    return all;
-  }
+  /// How far a window reaches beyond its first element.
+  std::int64_t reach(std::size_t d) const { return dilation[d] * (kernel[d] - 1); }
 };
 
 /// Elements of the input that lie a stride apart meet the same weights: those of each place within a stride are a convolution of the gradient with
 /// every so manieth weight, backwards. With o + before = stride * q + place, and t * dilation = place + stride * (first + u * dilation'):
-/// the input's o gets the sum over u of gradient[q - first - u * dilation'] * weight[t].
+/// the input's o gets the sum over u of gradient[q - first - u * dilation'] * weight[t]. `more`: how many more q there are than results.
 struct Phase {
   std::int64_t weight = 0, step = 1, count = 0;  // the first weight, how far the next one is, and how many there are
   std::int64_t before = 0, after = 0, dilation = 1;  // of that convolution
 
-  Phase(const Windows& w, std::size_t d, std::int64_t place, std::int64_t results) {
+  Phase(const Windows& w, std::size_t d, std::int64_t place, std::int64_t more) {
     const std::int64_t stride = w.stride[d], shared = std::gcd(w.dilation[d], stride);
     step = stride / shared, dilation = w.dilation[d] / shared;
     while (weight < std::min(step, w.kernel[d]) && weight * w.dilation[d] % stride != place) ++weight;
@@ -74,7 +80,7 @@ struct Phase {
     count = (w.kernel[d] - weight + step - 1) / step;
     const std::int64_t first = (weight * w.dilation[d] - place) / stride, reach = dilation * (count - 1);
     before = first + reach - floor_div(Dim(w.before[d]), Dim(stride)).constant();
-    after = results - w.out[d] - before + reach;
+    after = more - before + reach;
   }
 };
 
@@ -83,27 +89,38 @@ class GradientOfInput {
   GradientOfInput(GradBuilder& g, const Windows& w, ValueId gradient, ValueId weight) : g_(g), w_(w), gradient_(gradient), weight_(weight), rank_(w.in.size()) {
     for (std::size_t d = 0; d < rank_; ++d) {
       first_.push_back(floor_div(Dim(w.before[d]), Dim(w.stride[d])).constant());
-      results_.push_back(floor_div(Dim(w.in[d] - 1 + w.before[d]), Dim(w.stride[d])).constant() - first_.back() + 1);
+      more_.push_back(more_than_results(d) - first_.back());
       places_ *= w.stride[d];
     }
   }
 
   ValueId operator()() {
     constexpr std::int64_t kMostPlaces = 64;
-    const bool empty = std::ranges::any_of(w_.in, [](std::int64_t n) { return n == 0; }) || std::ranges::any_of(w_.out, [](std::int64_t n) { return n <= 0; });
+    const auto is_empty = [](const Dim& n) { return n.is_constant() && n.constant() <= 0; };
+    const bool empty = std::ranges::any_of(w_.in, is_empty) || std::ranges::any_of(w_.out, is_empty);
     return places_ == 1 || places_ > kMostPlaces || empty ? by_spreading() : by_phases();
   }
 
  private:
   using Numbers = std::vector<std::int64_t>;
 
+  /// How many more strides there are up to the end of the input, with the padding before it, than results. Of unknown sizes, how many more there may be: what
+  /// lies beyond the input is left out in the end.
+  std::int64_t more_than_results(std::size_t d) const {
+    const Dim stride(w_.stride[d]), strides = floor_div(w_.in[d] + Dim(w_.before[d] - 1), stride) + Dim(1);
+    if (const Dim more = strides - w_.out[d]; more.is_constant()) return more.constant();
+    return -floor_div(Dim(known(w_.after[d]) - w_.reach(d)), stride).constant();
+  }
+
+  /// How many q there are.
+  Dim strides(std::size_t d) const { return w_.out[d] + Dim(more_[d]); }
+
   /// A convolution of the spread gradient with the kernel backwards.
   ValueId by_spreading() {
     Numbers before, after;
     for (std::size_t d = 0; d < rank_; ++d) {
-      const std::int64_t reach = w_.dilation[d] * (w_.kernel[d] - 1);
-      before.push_back(reach - w_.before[d]);
-      after.push_back(w_.in[d] + reach - before.back() - ((w_.out[d] - 1) * w_.stride[d] + 1));
+      before.push_back(w_.reach(d) - w_.before[d]);
+      after.push_back(known(w_.in[d] + Dim(w_.before[d] - 1) - (w_.out[d] - Dim(1)) * Dim(w_.stride[d])));
     }
     const ValueId spread = places_ == 1 ? gradient_ : g_.one("spread", {gradient_}, {{"stride", dims_of(w_.stride)}});
     return convolved(spread, weight_, before, after, w_.dilation);
@@ -125,7 +142,7 @@ class GradientOfInput {
     ValueId weight = weight_;
     Numbers before, after, dilation;
     for (std::size_t d = 0; d < rank_; ++d) {
-      const Phase phase(w_, d, place[d], results_[d]);
+      const Phase phase(w_, d, place[d], more_[d]);
       if (phase.count == 0) return nothing();
       before.push_back(phase.before), after.push_back(phase.after), dilation.push_back(phase.dilation);
       const Dim end(phase.weight + (phase.count - 1) * phase.step + 1);
@@ -138,7 +155,7 @@ class GradientOfInput {
   ValueId nothing() {
     const ir::Type type = g_.type(gradient_);
     Shape shape{type.shape[0], g_.shape(weight_)[1] * Dim(w_.groups)};
-    shape.insert(shape.end(), results_.begin(), results_.end());
+    for (std::size_t d = 0; d < rank_; ++d) shape.push_back(strides(d));
     return g_.nodes().full(0.0, type.dtype, shape);
   }
 
@@ -169,8 +186,9 @@ class GradientOfInput {
     y = g_.reshape(permute_by(g_.nodes(), g_.reshape(y, apart), order), joined);
     for (std::size_t d = 0; d < rank_; ++d) {
       const std::int64_t start = w_.before[d] - first_[d] * w_.stride[d];
-      if (start == 0 && results_[d] * w_.stride[d] == w_.in[d]) continue;
-      y = g_.one("slice", {y}, {{"dim", Dim(static_cast<std::int64_t>(2 + d))}, {"end", Dim(start + w_.in[d])}, {"start", Dim(start)}, {"step", Dim(1)}});
+      if (start == 0 && strides(d) * Dim(w_.stride[d]) == w_.in[d]) continue;
+      y = g_.one("slice", {y}, {{"dim", Dim(static_cast<std::int64_t>(2 + d))}, {"end", Dim(start) + w_.in[d]}, {"start", Dim(start)}, {"step", Dim(1)}});
+      if (!(g_.type(y).shape[2 + d] == w_.in[d])) throw Exception(Code::unsupported, kUnknownSize);  // what is left was not found to be all
     }
     return y;
   }
@@ -179,15 +197,16 @@ class GradientOfInput {
   const Windows& w_;
   ValueId gradient_, weight_;
   std::size_t rank_;
-  Numbers first_, results_;  // the first q, and how many there are
+  Numbers first_, more_;  // the first q, and how many more there are than results
   std::int64_t places_ = 1;  // within all strides
 };
 
-/// For tensors of a device one node, which a library there may have a function for; in the host's memory what our own kernels make of it.
+/// For tensors of a device one node, which a library there may have a function for, where all sizes are known; in the host's memory what our own kernels make of it.
 ValueId gradient_of_input(GradBuilder& g, const Windows& w, ValueId gradient, ValueId weight) {
-  if (g.type(gradient).device.is_host()) return GradientOfInput(g, w, gradient, weight)();
+  const bool is_known = std::ranges::all_of(w.in, &Dim::is_constant) && std::ranges::all_of(w.out, &Dim::is_constant);
+  if (g.type(gradient).device.is_host() || !is_known) return GradientOfInput(g, w, gradient, weight)();
   return g.one("conv_input_sum", {weight, gradient},
-               {{"before", dims_of(w.before)}, {"dilation", dims_of(w.dilation)}, {"groups", Dim(w.groups)}, {"sizes", dims_of(w.in)}, {"stride", dims_of(w.stride)}});
+               {{"before", dims_of(w.before)}, {"dilation", dims_of(w.dilation)}, {"groups", Dim(w.groups)}, {"sizes", w.in}, {"stride", dims_of(w.stride)}});
 }
 
 /// Places of a `conv_sum`'s input are told apart by numbers, those within its strides too.
@@ -198,7 +217,7 @@ void require_known_windows(const OpQuery& q, std::span<const Dim> sizes) {
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     TENON_USER_CHECK(stride[d] > 0 && dilation[d] > 0, "stride and dilation must be positive");
     kernel_size(w[2 + d]);
-    if (!sizes[d].is_constant() || !g[2 + d].is_constant()) throw Exception(Code::unsupported, "the gradient of a convolution over dimensions of unknown size");
+    known(sizes[d]), known(g[2 + d]);
     TENON_USER_CHECK(sizes[d].constant() > 0 && sizes[d].constant() <= INT64_MAX >> 20, "size {} of the input of a convolution", sizes[d].constant());
   }
 }
@@ -240,7 +259,9 @@ GradBuilder::Values conv_sum(GradBuilder& g) {
 GradBuilder::Values conv_weight_sum(GradBuilder& g) {
   const ValueId x = g.operand(0), of_result = g.operand(1), weight = g.gradient();
   const Windows w(g.query(), g.shape(x), g.shape(of_result), g.shape(weight));
-  return {gradient_of_input(g, w, of_result, weight), g.one("conv_sum", {x, weight}, window_attributes(w.stride, w.before, w.after(), w.dilation, w.groups))};
+  std::vector<std::int64_t> after;
+  for (const Dim& d : w.after) after.push_back(known(d));
+  return {gradient_of_input(g, w, of_result, weight), g.one("conv_sum", {x, weight}, window_attributes(w.stride, w.before, after, w.dilation, w.groups))};
 }
 
 }  // namespace tenon::ops::gradients

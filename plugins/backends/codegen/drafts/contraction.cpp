@@ -19,11 +19,9 @@ bool is_plain_sum(const ops::Reducer& reducer) {
   return combine.op == P::add && finish.op == P::parameter;
 }
 
-/// Sorts loops by their stride in the result, the longest first. False when they lie so already, or when a stride is not known.
-bool order_by_result(std::vector<Role>& outer) {
-  for (const Role& r : outer)
-    if (!r.c.is_constant()) return false;
-  auto longer = [](const Role& a, const Role& b) { return a.c.constant() > b.c.constant(); };
+/// Sorts loops by their stride in the result, the longest first. False when they lie so already.
+bool order_by_result(std::vector<Role>& outer, const IndexAlgebra& algebra) {
+  const auto longer = [&](const Role& a, const Role& b) { return algebra.estimated_step(a.c) > algebra.estimated_step(b.c); };
   if (std::is_sorted(outer.begin(), outer.end(), longer)) return false;
   std::stable_sort(outer.begin(), outer.end(), longer);
   return true;
@@ -241,7 +239,7 @@ std::optional<Product> as_product(const FusionContext& context, NodeId node) {
   if (!nest) return {};
   Nest ordered = *nest;
   const bool packs_left = node.value < context.packs_left.size() && context.packs_left[node.value];
-  if (order_by_result(ordered.outer))
+  if (order_by_result(ordered.outer, context.algebra))
     if (auto product = ProductBuilder(context, node, std::move(ordered)).build(packs_left)) return product;
   return ProductBuilder(context, node, std::move(*nest)).build(true);
 }

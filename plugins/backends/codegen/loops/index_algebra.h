@@ -72,6 +72,11 @@ class IndexAlgebra {
   /// The number of iterations that a cost model may assume. One plan serves all sizes, and what it costs is paid at the large ones: a symbol
   /// counts as its hint, rounded up to a power of two, but at least as kAssumedSize.
   double estimate(const Dim& dim) const;
+  /// The same of a step through memory, which may be negative.
+  double estimated_step(const Dim& step) const {
+    const double forward = estimate(step);
+    return forward > 0 ? forward : -estimate(-step);
+  }
 
  private:
   static constexpr std::int64_t kAssumedSize = 512;

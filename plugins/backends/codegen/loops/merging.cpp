@@ -39,14 +39,14 @@ void merge_contiguous(Kernel& kernel, std::vector<Loop>& loops, IndexAlgebra& al
   }
 }
 
-void order_by_store(Kernel& kernel, std::vector<Loop>& loops) {
+void order_by_store(Kernel& kernel, std::vector<Loop>& loops, const IndexAlgebra& algebra) {
   if (kernel.stages.empty() || kernel.stages.back().stores.empty()) return;
-  std::vector<std::pair<std::int64_t, Loop>> ordered;
+  std::vector<std::pair<double, Loop>> ordered;
   for (const Loop& l : loops) {
     const auto along = split_affine(kernel.stages.back().stores[0].offset, l.variable);
-    if (!along || !along->coefficient.is_constant()) return;
+    if (!along) return;
     const bool uneven = depends_on(kernel.inner, l.variable);
-    ordered.emplace_back(uneven ? std::numeric_limits<std::int64_t>::max() : std::abs(along->coefficient.constant()), l);
+    ordered.emplace_back(uneven ? std::numeric_limits<double>::infinity() : std::abs(algebra.estimated_step(along->coefficient)), l);
   }
   std::stable_sort(ordered.begin(), ordered.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   for (std::size_t i = 0; i < loops.size(); ++i) loops[i] = ordered[i].second;

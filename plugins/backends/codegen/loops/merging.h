@@ -22,7 +22,7 @@ bool depends_on(const std::vector<Loop>& loops, SymbolId variable);
 void merge_contiguous(Kernel& kernel, std::vector<Loop>& loops, IndexAlgebra& algebra);
 
 /// Puts the loops that results step through with the shortest stride last, so that vectors run over what is contiguous.
-void order_by_store(Kernel& kernel, std::vector<Loop>& loops);
+void order_by_store(Kernel& kernel, std::vector<Loop>& loops, const IndexAlgebra& algebra);
 
 /// Counts the accesses that are neither contiguous nor fixed along the loop.
 int awkward_accesses(const Kernel& kernel, SymbolId variable);

@@ -140,7 +140,7 @@ void order_columns(Kernel& kernel) {
 
 void shape_product(KernelStep& step, IndexAlgebra& algebra) {
   Kernel& kernel = step.kernel;
-  order_by_store(kernel, kernel.outer);
+  order_by_store(kernel, kernel.outer, algebra);
   order_sum(kernel);
   order_columns(kernel);
   merge_contiguous(kernel, kernel.inner, algebra);

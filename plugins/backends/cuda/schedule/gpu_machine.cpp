@@ -121,7 +121,7 @@ std::int64_t GpuMachine::parts(const codegen::Kernel& kernel, const codegen::Ind
 
 void GpuMachine::shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const {
   if (kernel.scatter) return;
-  codegen::order_by_store(kernel, kernel.outer);
+  codegen::order_by_store(kernel, kernel.outer, algebra);
   codegen::merge_contiguous(kernel, kernel.inner, algebra);
   codegen::merge_contiguous(kernel, kernel.outer, algebra);
   order_by_short_reads(kernel);

@@ -163,7 +163,7 @@ void shape_loops(Kernel& kernel, IndexAlgebra& algebra, unsigned lanes) {
   kernel.schedule = std::move(made);
   if (kernel.scatter) return order_scatter(kernel, algebra, lanes, schedule);
   pair_points(kernel, algebra);
-  order_by_store(kernel, kernel.outer);
+  order_by_store(kernel, kernel.outer, algebra);
   const bool shares = share_work(kernel, algebra, lanes);
   merge_contiguous(kernel, kernel.inner, algebra);
   merge_contiguous(kernel, kernel.outer, algebra);

@@ -49,4 +49,24 @@ TEST_CASE("sizes divided from a symbol are planned for what its hint makes of th
   CHECK(product);
 }
 
+TEST_CASE("vectors run over channels that lie last in pictures of unknown sizes", "[sizes]") {
+  const ir::Graph graph = llvm_test::parse(R"(graph @main [s0, s1] (%x: f32[2, s0, s1, 48], %k: f32[48]) {
+    %p: f32[2, 48, s0, s1] = permute(%x) {dims = [0, 3, 1, 2]}
+    %r: f32[48, 1, 1] = reshape(%k) {shape = [48, 1, 1]}
+    %m: f32[2, 48, s0, s1] = mul(%p, %r)
+    %y: f32[2, s0, s1, 48] = permute(%m) {dims = [0, 2, 3, 1]}
+    return %y
+  })");
+  const auto program = llvm_test::compile(graph);
+  REQUIRE(program->plan().steps.size() == 1);
+  const auto& kernel = std::get<codegen::KernelStep>(program->plan().steps[0]).kernel;
+  CHECK(kernel.outer.back().extent == ir::Dim(48));
+  for (const auto& [height, width] : {std::pair{5, 7}, std::pair{1, 16}}) {
+    const auto x = llvm_test::random_tensor(DType::f32, {2, height, width, 48}, 3), k = llvm_test::random_tensor(DType::f32, {48}, 4);
+    const ops::TensorView views[] = {x.view(), k.view()};
+    const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+    CHECK(ops::first_difference(llvm_test::run(*program, graph, views)[0].view(), want[0].view(), 4).value_or("") == "");
+  }
+}
+
 TEST_CASE("a few kernels have their sizes inside", "[sizes]") { CHECK(compiled(triangle(4)) >= 4); }

@@ -121,6 +121,13 @@ TEST_CASE("the range of a sum goes by what its terms share") {
   CHECK(infer::range(b.graph, n - s * floor_div(n, s)).most == 7);
   CHECK(infer::range(b.graph, s * Dim(3) - floor_div(s * Dim(3) - Dim(6), Dim(2)) - Dim(2)).least >= 1);  // more than the half of it
   CHECK(infer::range(b.graph, s - floor_div(s, Dim(3)) * Dim(3)).most <= 2);
+  Dim halved = n;
+  for (int times = 0; times < 5; ++times) {  // as convolutions that step by two halve a picture
+    const Dim half = floor_div(halved + Dim(1), Dim(2));
+    CHECK(infer::range(b.graph, half * Dim(2) - halved).least == 0);
+    CHECK(infer::range(b.graph, half * Dim(2) - halved).most == 1);
+    halved = half;
+  }
 }
 
 TEST_CASE("the range of a product goes by the range of each factor") {
