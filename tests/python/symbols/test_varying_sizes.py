@@ -355,3 +355,29 @@ def test_ints_in_lists_that_say_which_dimensions():
     compiled, x = tenon.compile(fn), torch.randn(3, 4, 5)
     for dims in ([0, 1], [1, 2], [2, 0], [0, 2], [1, 0]):
         compare(compiled(x, dims), fn(x, dims))
+
+
+def test_an_index_as_long_as_its_source_is_one_size_with_it():
+    torch = pytest.importorskip("torch")
+    weight = torch.nn.Parameter(torch.randn(4))
+
+    def pooled(x, b):
+        count = x.new_zeros(3).scatter_add_(0, b, x.new_ones(x.size(0))).clamp(min=1)
+        return x.new_zeros(3, 4).scatter_add_(0, b.view(-1, 1).expand_as(x), x * weight) / count.view(-1, 1)
+
+    def reduced(x, b):
+        return torch.zeros_like(x).scatter_reduce(0, b.view(-1, 1).expand(-1, 4), x * weight, "amax")
+
+    for fn in (pooled, reduced):
+        tenon.reset()
+        compiled = tenon.compile(fn)
+        for n in (7, 12, 9, 31, 8):
+            x, b = torch.randn(n, 4), torch.randint(0, 3, (n,))
+            found = []
+            for way in (compiled, fn):
+                weight.grad = None
+                y = way(x, b)
+                y.square().sum().backward()
+                found.append((y.detach(), weight.grad.clone()))
+            torch.testing.assert_close(*found)
+        assert (tenon.stats()["graphs"], tenon.stats()["eager_fallbacks"]) == (2, 0), fn.__name__

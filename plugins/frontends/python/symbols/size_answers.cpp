@@ -109,10 +109,12 @@ bool Symbols::name_difference(const ir::Dim& dim) {
   if (history_.graph_alone) return false;  // whoever runs it finds sizes alone
   const ir::Dim varying = dim - ir::Dim(dim.offset());
   const std::optional<Summand> latest = latest_alone(varying);
-  if (!latest || facts_.definition(names_[latest->symbol.value])) return false;
+  if (!latest || facts_.definition(names_[latest->symbol.value]) || facts_.expression(names_[latest->symbol.value])) return false;
+  // What is made for each row of something else is as long as that: a range of what it lacks would leave open whether it has rows.
+  if (!latest->rises && dim.offset() == 0 && !history_.answers_vary("as long: " + describe(varying), value(varying) == 0) && value(varying) == 0) return define_latest(varying);
   const std::size_t name = facts_.name_expression(describe(varying), over_names(varying));
   const ir::Dim difference = ir::Dim::symbol(SymbolId(name)), rest = over_names(latest->rest);
-  refine(facts_.define(names_[latest->symbol.value], latest->rises ? difference - rest : rest - difference));
+  define(names_[latest->symbol.value], latest->rises ? difference - rest : rest - difference);
   narrow_sign(name, value(dim) >= 0, true, dim.offset());
   return true;
 }
@@ -167,8 +169,13 @@ void Symbols::constant(const ir::Dim& dim) {
 bool Symbols::define_latest(const ir::Dim& difference) {
   const std::optional<Summand> latest = latest_alone(difference);
   if (!latest) return false;
-  refine(facts_.define(names_[latest->symbol.value], over_names(latest->rises ? -latest->rest : latest->rest)));
+  define(names_[latest->symbol.value], over_names(latest->rises ? -latest->rest : latest->rest));
   return true;
+}
+
+/// Once a capture: until the next one the number stands in questions as itself, which are asked again there.
+void Symbols::define(std::size_t name, ir::Dim value) {
+  if (defined_.insert(name).second) refine(facts_.define(name, std::move(value)));
 }
 
 /// The symbol that came last, where it stands alone with coefficient 1 or -1.

@@ -152,6 +152,7 @@ class Symbols final : public ops::SizeQuestions {
   void guard_range(const ir::Dim& dim, const NumberFacts::Range& range);
   bool note(ir::Relation relation);
   bool define_latest(const ir::Dim& difference);
+  void define(std::size_t name, ir::Dim value);
   bool pair_factors(const ir::Dim& difference);
   void settle(const ir::Dim& dim);
   void refine(bool news);
@@ -183,6 +184,7 @@ class Symbols final : public ops::SizeQuestions {
   std::shared_ptr<NumberCheck> guard_;
   FloatArithmetic float_arithmetic_ = nullptr;
   ir::ValueId needed_;
+  std::unordered_set<std::size_t> defined_;  // names that were defined in this capture
   bool learned_ = false;
   bool refined_ = false;  // what is learned (a range, a definition) may settle what is asked after it, without making a number a constant
   bool broke_ = false;
