@@ -430,3 +430,63 @@ def test_writes_beside_hooks(function):
         for _ in range(2):
             found.append(run(torch.linspace(0, 2, 5).requires_grad_()))
     torch.testing.assert_close(found[2:], found[:2])
+
+
+def add_one(gradient):
+    return gradient + 1
+
+
+def twice(gradient):
+    return gradient * 2
+
+
+def one_to_accumulated(p):
+    p.grad.add_(1)
+
+
+def twice_accumulated(p):
+    p.grad.mul_(2)
+
+
+def of_gradient(p):
+    return p.register_hook(add_one), p.register_hook(twice), p._backward_hooks
+
+
+def of_accumulated(p):
+    return p.register_post_accumulate_grad_hook(one_to_accumulated), p.register_post_accumulate_grad_hook(twice_accumulated), p._post_accumulate_grad_hooks
+
+
+@pytest.mark.parametrize("put", [of_gradient, of_accumulated])
+@pytest.mark.parametrize("moved_at", [None, 0, 2, "in a step", "put on in a step", "another is put on in a step"])
+def test_hooks_of_a_leaf_are_called_in_the_order_in_which_they_came(put, moved_at, as_plain):
+    """torch goes over the dict below the OrderedDict, whose order `move_to_end` does not change."""
+    def scenario(compiled):
+        p = nn.Parameter(torch.ones(3, dtype=D))
+        if moved_at != "put on in a step":
+            first, _, hooks = put(p)
+        if moved_at == "another is put on in a step":
+            hooks.move_to_end(first.id)
+
+        @compiled
+        def step(x):
+            p.grad = None
+            on = put(p) if moved_at in ("put on in a step", "another is put on in a step") else ()
+            if moved_at == "in a step":
+                hooks.move_to_end(first.id)
+            if moved_at == "put on in a step":
+                on[2].move_to_end(on[0].id)
+            (p * x).sum().backward()
+            for handle in on[:2]:
+                handle.remove()
+            return p.grad.clone()
+
+        found = []
+        for call in range(5):
+            if call == moved_at:
+                hooks.move_to_end(first.id)
+            found.append(step(torch.ones(3, dtype=D)))
+        p.grad = None
+        (p * 3).sum().backward()
+        return [*found, p.grad, [hook.__name__ for hook in dict.values(p._backward_hooks or {})]]
+
+    as_plain(scenario)

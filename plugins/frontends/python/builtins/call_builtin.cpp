@@ -38,6 +38,14 @@ PyObject* unbound_form(PyObject* callable, PyObject* self, PyObject* name) {
   return same ? found : nullptr;
 }
 
+/// Whether a bound method is that of `dict` itself, also where the class of its dict has one of its own.
+bool is_method_of_dict(PyObject* callable, PyObject* name) {
+  PyObject* found = compat::type_lookup(&PyDict_Type, name);
+  if (Py_TYPE(callable) == compat::method_wrapper_type()) return unbound_form(callable, Py_None, name) == found;
+  return found != nullptr && Py_TYPE(found) == &PyMethodDescr_Type && PyCFunction_Check(callable) &&
+         reinterpret_cast<PyMethodDescrObject*>(found)->d_method == reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+}
+
 /// `__init_subclass__` or `__subclasshook__` of `object`, bound to any class: they do nothing.
 bool is_class_method_of_object(PyObject* callable, PyObject* name) {
   PyObject* found = compat::type_lookup(&PyBaseObject_Type, name);
@@ -325,6 +333,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
         if (PyFunction_Check(value.get()) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0) value = callback_for(evaluator, value.get());
       return evaluator.heap().adopt(evaluator.calls().call_real(callable, arguments));
     }
+    if (PyDict_Check(self) && is_method_of_dict(callable, name.get())) evaluator.heap().guard_insertion_order(self);
     const bool by_position = PyDict_Check(self) && is_among(PyUnicode_AsUTF8(name.get()), " values ") && evaluator.heap().expose_values(self);
     if (!by_position && is_among(PyUnicode_AsUTF8(name.get()), " items keys values __iter__ __reversed__ __len__ ")) evaluator.heap().expose_to_walk(self);
     else if (!by_position) evaluator.heap().expose(self);

@@ -9,7 +9,6 @@
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/generators.h"
 #include "python/compat/object_layout.h"
-#include "python/objects/dict_access.h"
 #include "python/objects/names.h"
 
 namespace tenon::python {
@@ -174,8 +173,9 @@ void Iteration::op_for_iter(Frame& f, const Instruction& i) {
 
 Ref items_to_hand_on(Heap& heap, PyObject* iterable) {
   const bool of_items = PyDictItems_Check(iterable);
-  PyObject* dict = of_items || PyDictValues_Check(iterable) ? compat::dict_of_view(iterable) : nullptr;
-  if (dict == nullptr || !heap.has_loose_keys(dict) || !keeps_own_order(dict)) return Ref::borrow(iterable);
+  const bool of_ordered = Py_TYPE(iterable) != &PyDictItems_Type && Py_TYPE(iterable) != &PyDictValues_Type;  // one of `dict` looks nothing up, and has its own order
+  PyObject* dict = of_ordered && (of_items || PyDictValues_Check(iterable)) ? compat::dict_of_view(iterable) : nullptr;
+  if (dict == nullptr || !heap.has_loose_keys(dict)) return Ref::borrow(iterable);
   Ref items = heap.items_of(dict);
   if (of_items) return heap.born(items);
   Ref values = checked(PyList_New(0));

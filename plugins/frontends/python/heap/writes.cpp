@@ -92,7 +92,7 @@ Change& Heap::before_change(PyObject* container, bool reads) {
     note_written(container);
     if (const Source& place = sources()[source_of(container)]; place.kind == SourceKind::instance_dict)
       if (PyObject* owner = known_at(place.parent)) note_written(owner);
-    on_rollback([keep = Ref::borrow(container), original = change.original] { restore(keep.get(), original); });
+    on_rollback([keep = Ref::borrow(container), original = change.original, inserted = change.inserted] { restore(keep.get(), original, inserted); });
   }
   if (reads) guard_original(container);
   return change;
