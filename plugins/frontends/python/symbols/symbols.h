@@ -153,6 +153,7 @@ class Symbols final : public ops::SizeQuestions {
   bool note(ir::Relation relation);
   bool define_latest(const ir::Dim& difference);
   bool pair_factors(const ir::Dim& difference);
+  bool keep_length(const ir::Dim& difference);
   void settle(const ir::Dim& dim);
   void refine(bool news);
   /// Makes constants of them, unless the next capture may do without.
