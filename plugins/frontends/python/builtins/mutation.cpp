@@ -111,7 +111,7 @@ class Mutation {
       return value;
     }
     if (given == Given::sets && !PyAnySet_Check(value.get())) refuse();
-    Ref items = heap_.born(tuple_of(evaluator_.iteration().items_of(value.get())));
+    Ref items = heap_.born(tuple_of(PyList_Check(container_) ? evaluator_.iteration().items_to_keep(value.get()) : evaluator_.iteration().items_of(value.get())));
     if (PyAnySet_Check(container_))
       for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(items.get()); ++at) evaluator_.equality().prepare_key(PyTuple_GET_ITEM(items.get(), at), container_);
     return given == Given::sets ? heap_.born(checked(PyFrozenSet_New(items.get()))) : items;

@@ -123,7 +123,7 @@ void Building::op_extend(Frame& f, const Instruction& i) {
     case Op::set_add: add_to_set(target, value.get()); return;
     case Op::list_extend:
       require_iterable(value.get(), "Value after * must be an iterable, not %.200s");
-      for (const Ref& item : core_.iteration().items_of(value.get())) checked(PyList_Append(target, item.get()));
+      for (const Ref& item : core_.iteration().items_to_keep(value.get())) checked(PyList_Append(target, item.get()));
       return;
     case Op::set_update:
       for (const Ref& item : core_.iteration().items_of(value.get())) add_to_set(target, item.get());

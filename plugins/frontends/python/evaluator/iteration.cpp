@@ -132,6 +132,42 @@ Ref Iteration::next_or_stop(PyObject* iterator) {
   throw PythonError();
 }
 
+void Iteration::ask_for_length(PyObject* iterable) {
+  static PyObject* const name = checked(PyUnicode_InternFromString("__length_hint__")).release();
+  const TypeTraits& traits = heap_.traits(iterable);
+  if (!traits.python_class || traits.role != Recorder::Role::other) return;
+  try {
+    if (is_python_function(heap_.type_attribute(Py_TYPE(iterable), names().__len__))) {
+      core_.operators().length(iterable);
+      return;
+    }
+  } catch (const PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw;
+    PyErr_Clear();
+  }
+  PyObject* method = heap_.type_attribute(Py_TYPE(iterable), name);
+  if (!is_python_function(method)) return;
+  Ref hint;
+  try {
+    hint = core_.call_now(method, {iterable});
+  } catch (const PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw;
+    return PyErr_Clear();
+  }
+  if (hint.is(Py_NotImplemented)) return;
+  PyTypeObject* type = core_.visible_type(hint.get());
+  if (!PyType_IsSubtype(type, &PyLong_Type)) PyErr_Format(PyExc_TypeError, "__length_hint__ must be an integer, not %.100s", type->tp_name);
+  else if (PyLong_AsSsize_t(heap_.plain_key(hint.get()).get()) < 0 && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "__length_hint__() should return >= 0");
+  if (PyErr_Occurred()) throw PythonError();
+}
+
+std::vector<Ref> Iteration::items_to_keep(PyObject* iterable) {
+  Ref iterator = heap_.traits(iterable).python_class ? iterator_of(iterable) : Ref();
+  if (!iterator) return items_of(iterable);
+  ask_for_length(iterable);
+  return items_of(iterator.get());
+}
+
 std::vector<Ref> Iteration::items_of(PyObject* iterable, std::size_t at_most) {
   std::vector<Ref> items;
   const TypeTraits& traits = heap_.traits(iterable);
