@@ -490,3 +490,48 @@ def test_hooks_of_a_leaf_are_called_in_the_order_in_which_they_came(put, moved_a
         return [*found, p.grad, [hook.__name__ for hook in dict.values(p._backward_hooks or {})]]
 
     as_plain(scenario)
+
+
+def by_name(v, y):
+    return torch.autograd.grad(y, v)[0]
+
+
+def by_walk(v, y):
+    y.backward()
+    return v.grad
+
+
+@pytest.mark.parametrize("make", [lambda x: x.detach().requires_grad_(), lambda x: torch.ones(3, dtype=D, requires_grad=True), lambda x: x.detach().clone().requires_grad_(True)])
+@pytest.mark.parametrize("gradient", [by_name, by_walk])
+@pytest.mark.parametrize("put", [of_gradient, of_accumulated, lambda v: v.register_hook(lambda g: None), lambda v: v.register_hook(add_one).remove()])
+def test_hooks_on_a_leaf_that_the_call_makes(make, gradient, put, as_plain):
+    def scenario(compiled):
+        @compiled
+        def step(x):
+            v = make(x)
+            put(v)
+            return gradient(v, (v * v * x).sum()), v.detach() * 2
+
+        return [step(torch.arange(3.0, dtype=D) + call) for call in range(5)]
+
+    as_plain(scenario)
+    stats = tenon.stats()
+    assert stats["graphs"] <= 2 and stats["graph_breaks"] == stats["eager_fallbacks"] == 0, stats
+
+
+def test_a_leaf_with_hooks_that_leaves_the_call(as_plain):
+    def scenario(compiled):
+        @compiled
+        def made(x):
+            v = x.detach().requires_grad_()
+            v.register_hook(add_one)
+            return v
+
+        found = []
+        for call in range(3):
+            v = made(torch.arange(3.0, dtype=D) + call)
+            (v * v).sum().backward()
+            found.append(v.grad)
+        return found
+
+    as_plain(scenario)

@@ -173,7 +173,7 @@ class Heap {
   };
   std::span<const DroppedGradient> dropped_gradients() const { return dropped_gradients_; }
   void journal_gradients();
-  /// The dict that the program has made that of the hooks of an older leaf, before its gradient is accumulated or after, or the dict itself where it is that of one; else empty.
+  /// The dict that the program has made that of the hooks of a leaf, before its gradient is accumulated or after, or the dict itself where it is that of one; else empty.
   Ref hooks_of(PyObject* stand_in, bool after) const;
   bool has_new_hooks() const { return !hooks_.empty(); }
   void store_hooks(PyObject* stand_in, bool after, PyObject* name, PyObject* hooks);

@@ -173,12 +173,12 @@ Ref Heap::hooks_of(PyObject* stand_in, bool after) const {
 
 void Heap::store_hooks(PyObject* stand_in, bool after, PyObject* name, PyObject* hooks) {
   PyObject* real = real_of(stand_in);
-  if (real == nullptr || !PyDict_Check(hooks)) throw GraphBreak("the dict of a tensor's hooks is assigned", kHookHint);
-  is_older(real, "assignment to an attribute");
+  if (!PyDict_Check(hooks)) throw GraphBreak("the dict of a tensor's hooks is assigned", kHookHint);
+  if (real != nullptr) is_older(real, "assignment to an attribute");
   Ref& held = hooks_[{stand_in, after}];
   if (held) hooks_.erase({held.get(), after});
   held = hooks_[{hooks, after}] = Ref::borrow(hooks);
-  journal_.add(WriteKind::attribute_set, {Ref::borrow(stand_in), Ref::borrow(hooks)}, Ref::borrow(name));
+  if (real != nullptr) journal_.add(WriteKind::attribute_set, {Ref::borrow(stand_in), Ref::borrow(hooks)}, Ref::borrow(name));
 }
 
 /// Whether older tensors require a gradient, where the program has changed that: after all that was computed has its history.
