@@ -129,6 +129,8 @@ class Heap {
   /// Guards the keys of a dict that vary: C code is going to look something up in it.
   void settle_keys(PyObject* dict);
   bool has_loose_keys(PyObject* dict) const { return loose_dicts_.contains(dict); }
+  /// Fills an empty dict of this capture with the items of one under whose keys numbers vary, which vary on.
+  void copy_with_loose_keys(PyObject* dict, PyObject* copy);
   /// A method of `dict` goes over an older OrderedDict: guarded to be in the order by which that goes.
   void guard_insertion_order(PyObject* dict);
   /// Its keys and values past any override, with nothing guarded, though an OrderedDict looks each of its keys up.
