@@ -245,9 +245,10 @@ def test_an_ordered_dict_as_code_that_knows_dicts_goes_over_it(moved, written, a
         @compiled
         def read(x):
             if written:
-                held["d"] = 4
+                held["d"] = held.pop("a")
+                held["a"] = held.pop("d")
                 held.move_to_end("b")
-                del held["d"]
+                held.move_to_end("a", last=False)
             return x * 2, list(dict.values(held)), list(dict.items(held)), list(held), list(dict.__iter__(held))
 
         found = []

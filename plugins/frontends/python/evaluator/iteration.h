@@ -16,7 +16,7 @@ class Evaluator;
 /// Sets the StopIteration of what returned that; null for nothing.
 void set_stop_iteration(PyObject* result);
 
-/// Asks generators, loops.
+/// Asks generators, loops, operators.
 class Iteration {
  public:
   Iteration(Evaluator& core, Heap& heap, Recorder& recorder, const CaptureOptions& options) : core_(core), heap_(heap), recorder_(recorder), options_(options) {}

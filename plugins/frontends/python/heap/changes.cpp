@@ -54,7 +54,7 @@ void restore_dict(PyObject* dict, PyObject* original, PyObject* inserted) {
     PyObject* key = PyTuple_GET_ITEM(PyList_GET_ITEM(now.get(), at), 0);
     if (checked(PyDict_Contains(original, key)) == 0) set_past_override(dict, key, nullptr);
   }
-  if (!same_order(dict, original)) clear_past_override(dict);
+  if (!same_order(dict, original) || !keeps_order_of_insertion(dict)) clear_past_override(dict);
   store_all(dict, original);
 }
 
