@@ -123,3 +123,29 @@ def test_who_keeps_items_asks_how_many_they_are(keep, hint, name, as_plain):
         return [call(np.ones(2)), call(np.ones(2)), asked]
 
     as_plain(scenario)
+
+
+def test_an_older_list_asks_as_a_new_one(as_plain):
+    def scenario(compiled):
+        asked, held = [], [0]
+
+        class Items:
+            def __iter__(self):
+                asked.append("iterator")
+                return iter((2, 1))
+
+            def __len__(self):
+                asked.append("length")
+                return 2
+
+        @compiled
+        def call(x):
+            nonlocal held
+            held.extend(Items())
+            held += Items()
+            held[1:2] = Items()
+            return x * len(held)
+
+        return [call(np.ones(2)), call(np.ones(2)), asked, held]
+
+    as_plain(scenario)
