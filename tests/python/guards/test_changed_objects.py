@@ -233,3 +233,29 @@ def test_a_container_of_tensors_that_has_changed_is_not_printed(container, monke
     for count in (1, 2, 3):
         assert torch.equal(compiled(torch.ones(2), container(tensors[:count])), torch.full((2,), float(count)))
     assert tenon.stats()["recompiles"] >= 1 and not printed
+
+
+@pytest.mark.parametrize("moved", [[], [0, 1, 2, 3, 4], [2], [3, 3, 3]], ids=str)
+@pytest.mark.parametrize("written", [False, True])
+def test_an_ordered_dict_as_code_that_knows_dicts_goes_over_it(moved, written, as_plain):
+    """By the order in which its keys came, which `move_to_end` does not change; nor does a capture that takes its writes back."""
+    def scenario(compiled):
+        held = collections.OrderedDict(a=1, b=2, c=3)
+
+        @compiled
+        def read(x):
+            if written:
+                held["d"] = held.pop("a")
+                held["a"] = held.pop("d")
+                held.move_to_end("b")
+                held.move_to_end("a", last=False)
+            return x * 2, list(dict.values(held)), list(dict.items(held)), list(held), list(dict.__iter__(held))
+
+        found = []
+        for call in range(5):
+            if call in moved:
+                held.move_to_end("abc"[call % 3])
+            found.append((read(torch.ones(2)), list(held), list(dict.keys(held))))
+        return found
+
+    as_plain(scenario)

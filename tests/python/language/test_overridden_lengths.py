@@ -82,3 +82,70 @@ def test_a_dict_that_says_another_length():
         return ascii(value), len(value), list(value.items()), x * 2
 
     assert tenon.compile(run)(LongDict(a=1), np.ones(2))[:3] == run(LongDict(a=1), np.ones(2))[:3]
+
+
+def raising(error):
+    def hint(self):
+        raise error
+
+    return hint
+
+
+@pytest.mark.parametrize("keep", [
+    list, tuple, sorted, bytes, lambda made: [*made], lambda made: (lambda *given: given)(*made), lambda made: [0].extend(made), lambda made: [0].__iadd__(made), set, sum, lambda made: list(map(str, made)),
+], ids=["list", "tuple", "sorted", "bytes", "list display", "call", "extend", "+=", "set", "sum", "map"])
+@pytest.mark.parametrize("hint", [
+    lambda self: 2, lambda self: NotImplemented, lambda self: "two", lambda self: -1, lambda self: True, raising(ValueError("no hint")), raising(TypeError("no hint")),
+], ids=["a number", "not implemented", "a text", "negative", "a bool", "ValueError", "TypeError"])
+@pytest.mark.parametrize("name", ["__length_hint__", "__len__"])
+def test_who_keeps_items_asks_how_many_they_are(keep, hint, name, as_plain):
+    def scenario(compiled):
+        asked = []
+
+        def ask(self):
+            asked.append("length")
+            return hint(self)
+
+        class Items:
+            def __iter__(self):
+                asked.append("iterator")
+                return iter((2, 1))
+
+        setattr(Items, name, ask)
+
+        @compiled
+        def call(x):
+            try:
+                return x * 2, keep(Items())
+            except (TypeError, ValueError) as error:
+                return x * 3, f"{type(error).__name__}: {error}"
+
+        return [call(np.ones(2)), call(np.ones(2)), asked]
+
+    as_plain(scenario)
+
+
+def test_an_older_list_asks_as_a_new_one(as_plain):
+    def scenario(compiled):
+        asked, held = [], [0]
+
+        class Items:
+            def __iter__(self):
+                asked.append("iterator")
+                return iter((2, 1))
+
+            def __len__(self):
+                asked.append("length")
+                return 2
+
+        @compiled
+        def call(x):
+            nonlocal held
+            held.extend(Items())
+            held += Items()
+            held[1:2] = Items()
+            return x * len(held)
+
+        return [call(np.ones(2)), call(np.ones(2)), asked, held]
+
+    as_plain(scenario)

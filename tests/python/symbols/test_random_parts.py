@@ -102,6 +102,37 @@ def test_parts_of_pictures_of_numpy(fn, most):
     check(fn, lambda draw: (PICTURE,), most)
 
 
+def several_crops(x):
+    parts = []
+    for _ in range(5):
+        i, j = torch.randint(0, 9, (1,)).item(), torch.randint(0, 17, (1,)).item()
+        parts.append(x[:, i : i + 32, j : j + 32])
+    return torch.stack(parts)
+
+
+def several_plain_crops(x):
+    places = [(random.randint(0, 8), random.randint(0, 16)) for _ in range(5)]
+    return torch.stack([x[:, i : i + 32, j : j + 32] for i, j in places])
+
+
+@pytest.mark.parametrize("fn", [several_crops, several_plain_crops])
+def test_several_crops_of_one_size(fn):
+    check(fn, lambda draw: (IMAGE,), 6)
+
+
+@pytest.mark.parametrize("joined", [
+    lambda x, y, s: torch.stack([x[s], y]), lambda x, y, s: torch.stack([y, x[s]]), lambda x, y, s: x[s] + y, lambda x, y, s: torch.where(y > 0, x[s], y),
+    lambda x, y, s: torch.cat([x[s], y], 2), lambda x, y, s: y.copy_(x[s]) * 2,
+])
+def test_a_slice_of_a_length_that_stays_lies_anywhere(joined):
+    """What must be as long says how long it is: its bounds vary together."""
+    def arguments(draw):
+        i, j = draw.randint(0, 8), draw.randint(0, 16)
+        return IMAGE, torch.linspace(-2, 2, 3 * 32 * 30).reshape(3, 32, 30), (slice(None), slice(i, i + 32), slice(j, j + 30))
+
+    check(joined, arguments, 2, breaks=False)
+
+
 def resized_crop(x):
     area = 40 * 48 * random.uniform(0.1, 0.9)
     ratio = math.exp(random.uniform(-0.3, 0.3))

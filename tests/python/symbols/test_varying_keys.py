@@ -225,3 +225,55 @@ def test_values_under_keys_that_vary(kind, take):
         return function, lambda: (Node.next_id, list(registry))
 
     same(run)
+
+
+COPIES = {
+    "dict": dict, "OrderedDict": OrderedDict, "copy": lambda d: d.copy(), "display": lambda d: {**d}, "comprehension": lambda d: {k: v for k, v in d.items()},
+    "by key": lambda d: {k: d[k] for k in d},
+}
+
+
+@pytest.mark.parametrize("kind", [dict, OrderedDict])
+@pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
+def test_copies_of_dicts_under_whose_keys_numbers_vary(kind, copied):
+    def run():
+        Node, registry = counting(), kind()
+
+        def function(x):
+            first, second = Node(registry), Node(registry)
+            held = copied(registry)
+            del registry[first.id], registry[second.id]
+            one, other = list(held.values())
+            return x * 2, one is first and other is second, len(held), len(registry), type(held).__name__
+
+        return function, lambda: (Node.next_id, list(registry))
+
+    same(run)
+
+
+@pytest.mark.parametrize("copied", [copied for name, copied in COPIES.items() if name != "OrderedDict"])
+def test_look_ups_in_a_copy(copied):
+    def run():
+        Node, registry = counting(), {}
+
+        def function(x):
+            first, second = Node(registry), Node(registry)
+            held = copied(registry)
+            del registry[first.id]
+            found = held[first.id] is first, held.get(second.id) is second, first.id in registry
+            held[second.id] = 7
+            del registry[second.id], held[first.id]
+            return x * 2, found, held, list(held.items())
+
+        return function, lambda: (Node.next_id, list(registry))
+
+    same(run)
+
+
+def test_a_comprehension_in_which_numbers_come_to_be_one():
+    @tenon.compile
+    def function(x, n, m):
+        return x * 2, {k: at for at, k in enumerate((n, m, 4))}
+
+    for n, m in [(1, 9), (2, 8), (3, 7), (5, 5), (6, 4), (4, 4), (4, 1)]:
+        assert function(np.ones(2), n, m)[1] == {k: at for at, k in enumerate((n, m, 4))}

@@ -297,7 +297,7 @@ def test_a_question_that_large_tensors_leave_open_is_asked_again_of_small_ones(m
 
 
 @pytest.mark.parametrize("kept", [True, False])
-def test_a_parameter_whose_data_is_replaced_before_its_gradients_are_computed(kept):
+def test_a_parameter_whose_data_is_replaced_before_its_gradients_are_computed(kept, tier):
     """Where it is given the same again, as by what gathers parameters for a while, gradients are computed; else they are refused."""
     p, x = torch.nn.Parameter(torch.tensor([1.0, 2.0])), torch.tensor([3.0, 5.0])
     y = tenon.compile(lambda x: p * x * p)(x)
@@ -306,5 +306,5 @@ def test_a_parameter_whose_data_is_replaced_before_its_gradients_are_computed(ke
         y.sum().backward()
         torch.testing.assert_close(p.grad, torch.tensor([6.0, 20.0]))
     else:
-        with pytest.raises(RuntimeError, match=r"the data of a leaf variable, f32\[2\].*was replaced"):
+        with pytest.raises(RuntimeError, match=r"the data of a leaf variable, .*was replaced"):
             y.sum().backward()

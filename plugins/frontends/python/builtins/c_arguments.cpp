@@ -36,7 +36,7 @@ bool takes_items(PyObject* callable) {
 }
 
 /// Whether it asks what it iterates how long it is, to make room.
-bool asks_for_length(PyObject* callable) { return is_among(name_of(callable), " list tuple sorted list.extend "); }
+bool asks_for_length(PyObject* callable) { return is_among(name_of(callable), " list tuple sorted bytes list.extend list.__iadd__ list.__init__ "); }
 
 }  // namespace
 
@@ -98,7 +98,7 @@ void prepare_iterables(Evaluator& evaluator, PyObject* callable, Arguments& argu
     if (at < iterated.first || at >= iterated.end) continue;
     if (by_index && callable == as_object(&PyReversed_Type)) throw GraphBreak(fmt::format("C code would call {}.__getitem__", Py_TYPE(value.get())->tp_name), kCodeInCHint);
     Ref iterator = iterator_for(evaluator, evaluator.iteration().iterator_of(value.get()));  // not its items: C code may take only some of them, or later
-    if (asks_for_length(callable) && is_python_function(evaluator.heap().type_attribute(Py_TYPE(value.get()), names().__len__))) evaluator.operators().length(value.get());
+    if (asks_for_length(callable)) evaluator.iteration().ask_for_length(value.get());
     value = std::move(iterator);
   }
 }

@@ -38,6 +38,14 @@ PyObject* unbound_form(PyObject* callable, PyObject* self, PyObject* name) {
   return same ? found : nullptr;
 }
 
+/// Whether a bound method is that of `dict` itself, also where the class of its dict has one of its own.
+bool is_method_of_dict(PyObject* callable, PyObject* name) {
+  PyObject* found = compat::type_lookup(&PyDict_Type, name);
+  if (Py_TYPE(callable) == compat::method_wrapper_type()) return unbound_form(callable, Py_None, name) == found;
+  return found != nullptr && Py_TYPE(found) == &PyMethodDescr_Type && PyCFunction_Check(callable) &&
+         reinterpret_cast<PyMethodDescrObject*>(found)->d_method == reinterpret_cast<PyCFunctionObject*>(callable)->m_ml;
+}
+
 /// `__init_subclass__` or `__subclasshook__` of `object`, bound to any class: they do nothing.
 bool is_class_method_of_object(PyObject* callable, PyObject* name) {
   PyObject* found = compat::type_lookup(&PyBaseObject_Type, name);
@@ -191,6 +199,15 @@ void require_no_callback_of_new_object(Evaluator& evaluator, PyObject* callable,
   if (!evaluator.heap().source_of(arguments[referent])) throw GraphBreak(fmt::format("a weak reference with a callback to a new {}", Py_TYPE(arguments[referent])->tp_name), kWeakHint);
 }
 
+/// `dict(D)` or `OrderedDict(D)`, or D.copy(), of a dict under whose keys numbers vary: nothing looks them up.
+std::optional<Ref> copy_under_keys_that_vary(Heap& heap, PyTypeObject* type, PyObject* dict) {
+  const auto is_plain = [](PyTypeObject* each) { return each == &PyDict_Type || each == library_types().ordered_dict; };
+  if (!heap.has_loose_keys(dict) || !is_plain(type) || !is_plain(Py_TYPE(dict))) return std::nullopt;
+  Ref copy = heap.born(checked(PyObject_CallNoArgs(as_object(type))));
+  heap.copy_with_loose_keys(dict, copy.get());
+  return copy;
+}
+
 /// What C code goes over, as a list where it would look up keys that vary.
 void hand_items_on(Heap& heap, PyObject* callable, Arguments& arguments) {
   const Iterated iterated = iterated_arguments(callable, arguments.positional());
@@ -297,6 +314,8 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
   if (traits.container != Container::none) {
     if (PySet_CheckExact(self))
       if (std::optional<Ref> result = call_set_method(evaluator, self, PyUnicode_AsUTF8(name.get()), arguments)) return result;
+    if (arguments.values.empty() && is_among(PyUnicode_AsUTF8(name.get()), " copy "))
+      if (std::optional<Ref> copy = copy_under_keys_that_vary(evaluator.heap(), is_method_of_dict(callable, name.get()) ? &PyDict_Type : Py_TYPE(self), self)) return copy;
     hand_items_on(evaluator.heap(), callable, arguments);
     for (const Ref& value : arguments.values) evaluator.heap().expose(value.get());
     if (!PyAnySet_Check(self) && is_among(PyUnicode_AsUTF8(name.get()), kCompareItems)) {
@@ -325,6 +344,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
         if (PyFunction_Check(value.get()) && PyUnicode_CompareWithASCIIString(name.get(), "sort") == 0) value = callback_for(evaluator, value.get());
       return evaluator.heap().adopt(evaluator.calls().call_real(callable, arguments));
     }
+    if (PyDict_Check(self) && is_method_of_dict(callable, name.get())) evaluator.heap().guard_insertion_order(self);
     const bool by_position = PyDict_Check(self) && is_among(PyUnicode_AsUTF8(name.get()), " values ") && evaluator.heap().expose_values(self);
     if (!by_position && is_among(PyUnicode_AsUTF8(name.get()), " items keys values __iter__ __reversed__ __len__ ")) evaluator.heap().expose_to_walk(self);
     else if (!by_position) evaluator.heap().expose(self);
@@ -359,6 +379,8 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
 
 Handled call_builtin(Evaluator& evaluator, PyObject* callable, Arguments arguments) {
   if (is_function_of_number(evaluator, callable, arguments)) return evaluator.calls().call_recorder(callable, arguments);
+  if (PyType_Check(callable) && arguments.values.size() == 1 && arguments.named() == 0)
+    if (std::optional<Ref> copy = copy_under_keys_that_vary(evaluator.heap(), reinterpret_cast<PyTypeObject*>(callable), arguments[0])) return copy;
   if (const Builtin* builtin = find_builtin(callable)) {
     if (std::optional<Ref> result = convert(evaluator, callable, *builtin, arguments)) return result;
     std::optional<Ref> result = builtin->handler ? builtin->handler(evaluator, arguments) : run_listed(evaluator, callable, *builtin, arguments);

@@ -16,9 +16,10 @@ namespace tenon::python {
 namespace {
 
 enum class Given : std::uint8_t {
-  as_is,  // the arguments are stored, or are numbers
-  items,  // every argument is iterated: the journal holds what it gave
-  sets,   // the same, and the method wants a set
+  as_is,          // the arguments are stored, or are numbers
+  items,          // every argument is iterated: the journal holds what it gave
+  counted_items,  // the same, and it is asked how many it gives
+  sets,           // the same, and the method wants a set
 };
 
 struct Method {
@@ -36,7 +37,7 @@ bool keeps_items(PyObject* container, std::string_view method) {
 }
 
 constexpr Method kListMethods[] = {
-    {"append", false, false}, {"extend", false, false, Given::items}, {"__iadd__", false, false, Given::items}, {"insert", false},
+    {"append", false, false}, {"extend", false, false, Given::counted_items}, {"__iadd__", false, false, Given::counted_items}, {"insert", false},
     {"__imul__", false},      {"reverse", false},                     {"clear", false},                          {"pop"},
     {"remove"},               {"__delitem__"},
 };
@@ -111,7 +112,7 @@ class Mutation {
       return value;
     }
     if (given == Given::sets && !PyAnySet_Check(value.get())) refuse();
-    Ref items = heap_.born(tuple_of(evaluator_.iteration().items_of(value.get())));
+    Ref items = heap_.born(tuple_of(given == Given::counted_items ? evaluator_.iteration().items_to_keep(value.get()) : evaluator_.iteration().items_of(value.get())));
     if (PyAnySet_Check(container_))
       for (Py_ssize_t at = 0; at < PyTuple_GET_SIZE(items.get()); ++at) evaluator_.equality().prepare_key(PyTuple_GET_ITEM(items.get(), at), container_);
     return given == Given::sets ? heap_.born(checked(PyFrozenSet_New(items.get()))) : items;

@@ -106,7 +106,7 @@ std::optional<Ref> order_by_evaluating(Evaluator& evaluator, PyObject* function,
   Wanted wanted;
   if ((!sorts && !finds) || arguments.positional() == 0 || (sorts && arguments.positional() != 1) || !read_named(evaluator, arguments, wanted)) return std::nullopt;
   if (arguments.positional() == 1) {
-    wanted.items = evaluator.iteration().items_of(arguments[0]);
+    wanted.items = sorts ? evaluator.iteration().items_to_keep(arguments[0]) : evaluator.iteration().items_of(arguments[0]);
     arguments.values[0] = evaluator.heap().born(list_of(wanted.items));  // an iterator is used up now
   } else {
     wanted.items.assign(arguments.values.begin(), arguments.values.begin() + static_cast<std::ptrdiff_t>(arguments.positional()));

@@ -85,7 +85,8 @@ void Attributes::store_gradient(PyObject* owner, PyObject* value) {
 }
 
 void Attributes::store_hooks(PyObject* owner, PyObject* name, PyObject* value) {
-  if (!recorder_.keeps_gradient(owner)) throw GraphBreak("a tensor that is no leaf is given hooks", kHookHint);
+  const bool computed = heap_.real_of(owner) == nullptr && recorder_.has_history(owner);
+  if (!recorder_.keeps_gradient(owner) || computed) throw GraphBreak("a tensor that is no leaf is given hooks", kHookHint);
   heap_.store_hooks(owner, is_called(name, kHooksAfter), name, value);
 }
 

@@ -112,6 +112,7 @@ void Building::op_extend(Frame& f, const Instruction& i) {
   if (extend_older(i)) return;
   if (i.op == Op::map_add) {
     Ref value = core_.pop(), key = core_.pop();
+    if (heap_.is_number(key.get()) || heap_.has_loose_keys(core_.peek(i.arg))) return heap_.store_key(core_.peek(i.arg), key.get(), value.get());
     core_.equality().prepare_key(key.get(), core_.peek(i.arg));
     checked(PyDict_SetItem(core_.peek(i.arg), key.get(), value.get()));
     return;
@@ -123,7 +124,7 @@ void Building::op_extend(Frame& f, const Instruction& i) {
     case Op::set_add: add_to_set(target, value.get()); return;
     case Op::list_extend:
       require_iterable(value.get(), "Value after * must be an iterable, not %.200s");
-      for (const Ref& item : core_.iteration().items_of(value.get())) checked(PyList_Append(target, item.get()));
+      for (const Ref& item : core_.iteration().items_to_keep(value.get())) checked(PyList_Append(target, item.get()));
       return;
     case Op::set_update:
       for (const Ref& item : core_.iteration().items_of(value.get())) add_to_set(target, item.get());
@@ -132,6 +133,7 @@ void Building::op_extend(Frame& f, const Instruction& i) {
   }
   (void)f;
   if (heap_.traits(value.get()).container != Container::dict) throw GraphBreak(fmt::format("'**' of a {}", Py_TYPE(value.get())->tp_name));
+  if (i.op == Op::dict_update && PyDict_GET_SIZE(target) == 0 && heap_.has_loose_keys(value.get())) return heap_.copy_with_loose_keys(value.get(), target);
   heap_.expose_keys(value.get());
   Ref items = items_past_override(value.get()), seen = checked(PyDict_New());
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(items.get()); ++at) {

@@ -308,7 +308,7 @@ void Calls::op_call_function_ex(Frame& f, const Instruction& i) {
   Ref callable = core_.force(upper.object ? std::move(upper) : std::move(lower));
   Arguments arguments;
   if (!core_.iteration().may_be_iterated(positional.get())) throw GraphBreak("an argument after '*' is no iterable");
-  arguments.values = core_.iteration().items_of(positional.get());
+  arguments.values = core_.iteration().items_to_keep(positional.get());
   if (named) {
     if (heap_.traits(named.get()).container != Container::dict) throw GraphBreak(fmt::format("'**' of a {}", Py_TYPE(named.get())->tp_name));
     heap_.expose_keys(named.get());

@@ -9,7 +9,6 @@
 #include "python/evaluator/evaluator.h"
 #include "python/evaluator/generators.h"
 #include "python/compat/object_layout.h"
-#include "python/objects/dict_access.h"
 #include "python/objects/names.h"
 
 namespace tenon::python {
@@ -133,6 +132,42 @@ Ref Iteration::next_or_stop(PyObject* iterator) {
   throw PythonError();
 }
 
+void Iteration::ask_for_length(PyObject* iterable) {
+  static PyObject* const name = checked(PyUnicode_InternFromString("__length_hint__")).release();
+  const TypeTraits& traits = heap_.traits(iterable);
+  if (!traits.python_class || traits.role != Recorder::Role::other) return;
+  try {
+    if (is_python_function(heap_.type_attribute(Py_TYPE(iterable), names().__len__))) {
+      core_.operators().length(iterable);
+      return;
+    }
+  } catch (const PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw;
+    PyErr_Clear();
+  }
+  PyObject* method = heap_.type_attribute(Py_TYPE(iterable), name);
+  if (!is_python_function(method)) return;
+  Ref hint;
+  try {
+    hint = core_.call_now(method, {iterable});
+  } catch (const PythonError&) {
+    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw;
+    return PyErr_Clear();
+  }
+  if (hint.is(Py_NotImplemented)) return;
+  PyTypeObject* type = core_.visible_type(hint.get());
+  if (!PyType_IsSubtype(type, &PyLong_Type)) PyErr_Format(PyExc_TypeError, "__length_hint__ must be an integer, not %.100s", type->tp_name);
+  else if (PyLong_AsSsize_t(heap_.plain_key(hint.get()).get()) < 0 && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "__length_hint__() should return >= 0");
+  if (PyErr_Occurred()) throw PythonError();
+}
+
+std::vector<Ref> Iteration::items_to_keep(PyObject* iterable) {
+  Ref iterator = heap_.traits(iterable).python_class ? iterator_of(iterable) : Ref();
+  if (!iterator) return items_of(iterable);
+  ask_for_length(iterable);
+  return items_of(iterator.get());
+}
+
 std::vector<Ref> Iteration::items_of(PyObject* iterable, std::size_t at_most) {
   std::vector<Ref> items;
   const TypeTraits& traits = heap_.traits(iterable);
@@ -174,8 +209,9 @@ void Iteration::op_for_iter(Frame& f, const Instruction& i) {
 
 Ref items_to_hand_on(Heap& heap, PyObject* iterable) {
   const bool of_items = PyDictItems_Check(iterable);
-  PyObject* dict = of_items || PyDictValues_Check(iterable) ? compat::dict_of_view(iterable) : nullptr;
-  if (dict == nullptr || !heap.has_loose_keys(dict) || !keeps_own_order(dict)) return Ref::borrow(iterable);
+  const bool of_ordered = Py_TYPE(iterable) != &PyDictItems_Type && Py_TYPE(iterable) != &PyDictValues_Type;  // one of `dict` looks nothing up, and has its own order
+  PyObject* dict = of_ordered && (of_items || PyDictValues_Check(iterable)) ? compat::dict_of_view(iterable) : nullptr;
+  if (dict == nullptr || !heap.has_loose_keys(dict)) return Ref::borrow(iterable);
   Ref items = heap.items_of(dict);
   if (of_items) return heap.born(items);
   Ref values = checked(PyList_New(0));

@@ -16,7 +16,7 @@ class Evaluator;
 /// Sets the StopIteration of what returned that; null for nothing.
 void set_stop_iteration(PyObject* result);
 
-/// Asks generators, loops.
+/// Asks generators, loops, operators.
 class Iteration {
  public:
   Iteration(Evaluator& core, Heap& heap, Recorder& recorder, const CaptureOptions& options) : core_(core), heap_(heap), recorder_(recorder), options_(options) {}
@@ -31,6 +31,10 @@ class Iteration {
   Ref next_of(PyObject* iterator, Ref* result = nullptr);
   /// Throws StopIteration at the end, as it was raised.
   Ref next_or_stop(PyObject* iterator);
+  /// As C code that makes room for them first: it asks how many they are, once it has the iterator.
+  std::vector<Ref> items_to_keep(PyObject* iterable);
+  /// Asks a class of the program's for `__len__`, else `__length_hint__`, and drops what it says. What these raise is raised.
+  void ask_for_length(PyObject* iterable);
   /// `at_most`: takes no more of them.
   std::vector<Ref> items_of(PyObject* iterable, std::size_t at_most = std::numeric_limits<std::size_t>::max());
   /// As Python asks where it has words of its own for what is none.

@@ -9,6 +9,21 @@
 namespace tenon::python {
 namespace {
 
+/// Puts the items of a dict, in the order in which their keys came, into another.
+void store_all(PyObject* dict, PyObject* items) {
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(items, &position, &key, &value))
+    if (PyDict_GetItemWithError(dict, key) != value) set_past_override(dict, key, value);
+}
+
+/// A dict with the items in the order in which their keys came.
+Ref copy_as_inserted(PyObject* dict) {
+  Ref copy = checked(PyDict_New());
+  store_all(copy.get(), dict);
+  return copy;
+}
+
 /// A dict with the same keys in the same order.
 Ref copy_of_dict(PyObject* dict) {
   Ref copy = checked(PyDict_New()), items = items_past_override(dict);
@@ -27,18 +42,20 @@ bool same_order(PyObject* dict, PyObject* original) {
   return true;
 }
 
-void restore_dict(PyObject* dict, PyObject* original) {
+void restore_dict(PyObject* dict, PyObject* original, PyObject* inserted) {
+  if (inserted) {
+    clear_past_override(dict);
+    store_all(dict, inserted);
+    return move_to_order(dict, original);
+  }
   // New keys go first: mostly the rest then stands in its old order, and shared keys of instances stay shared.
   Ref now = items_past_override(dict);
   for (Py_ssize_t at = 0; at < PyList_GET_SIZE(now.get()); ++at) {
     PyObject* key = PyTuple_GET_ITEM(PyList_GET_ITEM(now.get(), at), 0);
     if (checked(PyDict_Contains(original, key)) == 0) set_past_override(dict, key, nullptr);
   }
-  if (!same_order(dict, original)) clear_past_override(dict);
-  Py_ssize_t position = 0;
-  PyObject *key, *value;
-  while (PyDict_Next(original, &position, &key, &value))
-    if (PyDict_GetItemWithError(dict, key) != value) set_past_override(dict, key, value);
+  if (!same_order(dict, original) || !keeps_order_of_insertion(dict)) clear_past_override(dict);
+  store_all(dict, original);
 }
 
 void restore_items(PyObject* container, PyObject* original) {
@@ -64,6 +81,7 @@ Change& Changes::before_write(PyObject* container, bool* fresh) {
   if (!first) return change;
   if (PyDict_Check(container)) {
     change.original = copy_of_dict(container);
+    if (!keeps_order_of_insertion(container)) change.inserted = copy_as_inserted(container);
     change.written = checked(PySet_New(nullptr));
   } else if (PyAnySet_Check(container)) {
     change.original = checked(PySequence_Tuple(container));
@@ -87,9 +105,9 @@ bool keeps_order_of_set(PyObject* items) {
   return true;
 }
 
-void restore(PyObject* container, const Ref& original) {
+void restore(PyObject* container, const Ref& original, const Ref& inserted) {
   try {
-    if (PyDict_Check(container)) restore_dict(container, original.get());
+    if (PyDict_Check(container)) restore_dict(container, original.get(), inserted.get());
     else restore_items(container, original.get());
   } catch (const std::exception&) {
     PyErr_WriteUnraisable(container);

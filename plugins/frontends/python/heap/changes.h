@@ -12,6 +12,7 @@ namespace tenon::python {
 /// One container that was written.
 struct Change {
   Ref original;              // a copy from before the first write: dict (in its order), tuple of the items of any other
+  Ref inserted;              // an OrderedDict whose keys were moved: a copy in the order in which they came
   Ref written;               // dict: the keys that were stored or deleted since (a set)
   std::unordered_set<Py_ssize_t> positions;  // list: items that were replaced
   bool all_written = false;  // dict: cleared; list, deque: positions have moved; set: always
@@ -37,7 +38,7 @@ class Changes {
 };
 
 /// Gives a container the contents again that a Change kept. Clears any exception that this meets.
-void restore(PyObject* container, const Ref& original);
+void restore(PyObject* container, const Ref& original, const Ref& inserted);
 
 /// Whether a set filled with these items in their order gives them in that order: not after collisions and removals.
 bool keeps_order_of_set(PyObject* items);

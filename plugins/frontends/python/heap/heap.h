@@ -129,6 +129,10 @@ class Heap {
   /// Guards the keys of a dict that vary: C code is going to look something up in it.
   void settle_keys(PyObject* dict);
   bool has_loose_keys(PyObject* dict) const { return loose_dicts_.contains(dict); }
+  /// Fills an empty dict of this capture with the items of one under whose keys numbers vary, which vary on.
+  void copy_with_loose_keys(PyObject* dict, PyObject* copy);
+  /// A method of `dict` goes over an older OrderedDict: guarded to be in the order by which that goes.
+  void guard_insertion_order(PyObject* dict);
   /// Its keys and values past any override, with nothing guarded, though an OrderedDict looks each of its keys up.
   Ref items_of(PyObject* dict);
   /// C code is going to give the values of a dict whose keys are ints, of which nothing is guarded then; false where `expose` is to do that.
@@ -171,7 +175,7 @@ class Heap {
   };
   std::span<const DroppedGradient> dropped_gradients() const { return dropped_gradients_; }
   void journal_gradients();
-  /// The dict that the program has made that of the hooks of an older leaf, before its gradient is accumulated or after, or the dict itself where it is that of one; else empty.
+  /// The dict that the program has made that of the hooks of a leaf, before its gradient is accumulated or after, or the dict itself where it is that of one; else empty.
   Ref hooks_of(PyObject* stand_in, bool after) const;
   bool has_new_hooks() const { return !hooks_.empty(); }
   void store_hooks(PyObject* stand_in, bool after, PyObject* name, PyObject* hooks);

@@ -121,6 +121,17 @@ Ref Heap::items_of(PyObject* dict) {
   return items_past_override(dict);
 }
 
+void Heap::copy_with_loose_keys(PyObject* dict, PyObject* copy) {
+  expose_to_walk(dict);
+  Ref items = items_of(dict);
+  const HashesLoosely loosely(recorder_);
+  for (Py_ssize_t at = 0; at < PyList_GET_SIZE(items.get()); ++at) {
+    PyObject* item = PyList_GET_ITEM(items.get(), at);
+    set_past_override(copy, PyTuple_GET_ITEM(item, 0), PyTuple_GET_ITEM(item, 1));
+  }
+  loose_dicts_.insert(copy);
+}
+
 void Heap::settle_keys(PyObject* dict) {
   if (loose_dicts_.erase(dict) == 0) return;
   std::vector<Ref> varying = keys_of(dict), deleted = written_keys(source_of(dict) ? changes_.find(dict) : nullptr);

@@ -92,7 +92,7 @@ Change& Heap::before_change(PyObject* container, bool reads) {
     note_written(container);
     if (const Source& place = sources()[source_of(container)]; place.kind == SourceKind::instance_dict)
       if (PyObject* owner = known_at(place.parent)) note_written(owner);
-    on_rollback([keep = Ref::borrow(container), original = change.original] { restore(keep.get(), original); });
+    on_rollback([keep = Ref::borrow(container), original = change.original, inserted = change.inserted] { restore(keep.get(), original, inserted); });
   }
   if (reads) guard_original(container);
   return change;
@@ -173,12 +173,12 @@ Ref Heap::hooks_of(PyObject* stand_in, bool after) const {
 
 void Heap::store_hooks(PyObject* stand_in, bool after, PyObject* name, PyObject* hooks) {
   PyObject* real = real_of(stand_in);
-  if (real == nullptr || !PyDict_Check(hooks)) throw GraphBreak("the dict of a tensor's hooks is assigned", kHookHint);
-  is_older(real, "assignment to an attribute");
+  if (!PyDict_Check(hooks)) throw GraphBreak("the dict of a tensor's hooks is assigned", kHookHint);
+  if (real != nullptr) is_older(real, "assignment to an attribute");
   Ref& held = hooks_[{stand_in, after}];
   if (held) hooks_.erase({held.get(), after});
   held = hooks_[{hooks, after}] = Ref::borrow(hooks);
-  journal_.add(WriteKind::attribute_set, {Ref::borrow(stand_in), Ref::borrow(hooks)}, Ref::borrow(name));
+  if (real != nullptr) journal_.add(WriteKind::attribute_set, {Ref::borrow(stand_in), Ref::borrow(hooks)}, Ref::borrow(name));
 }
 
 /// Whether older tensors require a gradient, where the program has changed that: after all that was computed has its history.

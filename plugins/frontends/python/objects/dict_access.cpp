@@ -27,6 +27,22 @@ void clear_past_override(PyObject* dict) {
   else PyDict_Clear(dict);
 }
 
+bool keeps_order_of_insertion(PyObject* dict) {
+  if (!keeps_own_order(dict)) return true;
+  Ref own = checked(PySequence_List(ordered_method("keys", dict).get()));
+  Py_ssize_t position = 0, at = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(dict, &position, &key, &value))
+    if (key != PyList_GET_ITEM(own.get(), at++)) return false;
+  return true;
+}
+
+void move_to_order(PyObject* dict, PyObject* keys) {
+  Py_ssize_t position = 0;
+  PyObject *key, *value;
+  while (PyDict_Next(keys, &position, &key, &value)) checked(PyObject_CallMethod(reinterpret_cast<PyObject*>(library_types().ordered_dict), "move_to_end", "OO", dict, key));
+}
+
 // Those of an OrderedDict without its own lookups, which would hash keys that stand for others.
 Ref items_past_override(PyObject* dict) {
   if (!keeps_own_order(dict)) return checked(PyDict_Items(dict));

@@ -136,9 +136,10 @@ std::vector<RecordedGradients::Wanted> RecordedGradients::wanted_of(const Record
   if (!walk.may_miss && all && std::ranges::any_of(wanted, [](const Wanted& w) { return !w.reached; })) throw GraphBreak("a gradient by a tensor that nothing was computed from");
 
   for (Index leaf : leaves()) {
+    if (std::ranges::none_of(history_.values_of_leaf(leaf), is_read)) continue;
     const auto input = stand_ins_[leaf].input;
-    if (!input || std::ranges::none_of(history_.values_of_leaf(leaf), is_read)) continue;
-    const bool hooked = guard_leaf(leaf, inputs_.object(*input), guards) || (walk.has_new_hooks && walk.has_new_hooks(stand_ins_[leaf].object.get()));
+    const bool had_hooks = input && guard_leaf(leaf, inputs_.object(*input), guards);
+    const bool hooked = had_hooks || (walk.has_new_hooks && walk.has_new_hooks(stand_ins_[leaf].object.get()));
     for (Wanted& w : wanted) w.hooked |= hooked && w.tensor == leaf;
   }
   return wanted;

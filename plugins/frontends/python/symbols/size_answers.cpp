@@ -20,6 +20,26 @@ bool has_extremes(const ir::Dim& dim) {
   return std::ranges::any_of(dim.terms(), [&](const ir::DimTerm& term) { return std::ranges::any_of(term.atoms, is_one); });
 }
 
+/// The expression with each least or greatest in it as the operand that it is now.
+ir::Dim as_chosen_now(const ir::Dim& dim, std::span<const std::int64_t> values) {
+  ir::Dim sum = dim.offset();
+  for (const ir::DimTerm& term : dim.terms()) {
+    ir::Dim product = term.coefficient;
+    for (const ir::DimAtom& atom : term.atoms) {
+      if (atom.op == ir::DimOp::symbol) {
+        product = product * ir::Dim::symbol(atom.symbol);
+        continue;
+      }
+      const ir::Dim x = as_chosen_now(atom.operands[0], values), y = as_chosen_now(atom.operands[1], values);
+      if (atom.op == ir::DimOp::floor_div) product = product * floor_div(x, y);
+      else if (atom.op == ir::DimOp::mod) product = product * mod(x, y);
+      else product = product * ((x.evaluate(values) < y.evaluate(values)) == (atom.op == ir::DimOp::min) ? x : y);
+    }
+    sum = sum + product;
+  }
+  return sum;
+}
+
 /// `difference` == 0 with less on the way: without what divides all of it, a number or symbols.
 ir::Dim without_common_factor(const ir::Dim& difference) {
   if (difference.is_constant()) return difference;
@@ -51,8 +71,8 @@ void Symbols::equal(const ir::Dim& a, const ir::Dim& b) {
   if (!is_known(a) || !is_known(b)) return;
   const ir::Dim difference = a - b;
   if (value(difference) == 0) {
-    if (!define_latest(without_common_factor(difference)) && !pair_factors(difference)) fix_symbols_of(difference, "another size must equal it");
-    return;
+    if (define_latest(without_common_factor(difference)) || pair_factors(difference) || keep_length(difference)) return;
+    return fix_symbols_of(difference, "another size must equal it");
   }
   // They differ: sizes that are not 1 either way give the error of eager execution, which the caller raises.
   for (const ir::Dim& side : {a, b})
@@ -83,6 +103,12 @@ bool Symbols::pair_factors(const ir::Dim& difference) {
     others.erase(other);
   }
   return std::ranges::all_of(pairs, [&](const ir::Dim& pair) { return define_latest(pair); });
+}
+
+/// Makes the length of a slice, which says least and greatest of its bounds, what it is now by what it says of one of them: `stop` is `start` and a number, so
+/// that the slice may lie anywhere. False where that is not said, or may be settled otherwise.
+bool Symbols::keep_length(const ir::Dim& difference) {
+  return !refined_ && has_extremes(difference) && facts_.extremes_decided() && define_latest(without_common_factor(as_chosen_now(difference, values_)));
 }
 
 void Symbols::settle_extent(const ir::Dim& dim) {

@@ -154,6 +154,7 @@ class Symbols final : public ops::SizeQuestions {
   bool define_latest(const ir::Dim& difference);
   void define(std::size_t name, ir::Dim value);
   bool pair_factors(const ir::Dim& difference);
+  bool keep_length(const ir::Dim& difference);
   void settle(const ir::Dim& dim);
   void refine(bool news);
   /// Makes constants of them, unless the next capture may do without.

@@ -20,6 +20,7 @@ class Segment(torch.autograd.Function):
             ctx.save_for_backward(*kept)
         else:
             ctx.own = [(tensor.detach(), tensor._version) for tensor in kept]  # which counts writes with the tensor
+        ctx.leaves = [(tensor, tensor.detach()) for tensor in kept if tensor.is_leaf and tensor.requires_grad]
         ctx.set_materialize_grads(False)
         return results
 
@@ -31,6 +32,7 @@ class Segment(torch.autograd.Function):
             if "modified by an inplace operation" in str(error):
                 ctx.call.refuse_written(str(error))
             raise
+        _require_same_data(ctx.leaves)
         tangents = tuple(t if t is None else t.contiguous() for t in tangents)
         if all(t is None for t in tangents) and not ctx.call.has_functions():
             return (None,) * len(ctx.needs_input_grad)
@@ -54,6 +56,20 @@ def _unwritten(kept):
                 f"version {tensor._version}; expected version {version} instead."
             )
     return tuple(tensor for tensor, _ in kept)
+
+
+def _require_same_data(leaves):
+    """Memory that a leaf was given since the call as other ``.data``: where parameters are gathered for a while, it holds what the graph has read."""
+    for leaf, before in leaves:
+        if leaf.data_ptr() != before.data_ptr() and not _holds_the_same(leaf.detach(), before):
+            raise RuntimeError(
+                f"the data of a leaf variable, {leaf.dtype} of {tuple(leaf.shape)}, was replaced by other data before its gradients were computed, which a compiled graph cannot follow"
+            )
+
+
+def _holds_the_same(tensor, other):
+    alike = (tensor.dtype, tensor.device, tensor.shape, tensor.stride()) == (other.dtype, other.device, other.shape, other.stride())
+    return alike and tensor.is_contiguous() and torch.equal(tensor.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))
 
 
 def _is_batch(tensor):

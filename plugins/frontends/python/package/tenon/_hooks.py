@@ -104,6 +104,11 @@ def _put(hook: Any, hooks: dict) -> RemovableHandle:
     return handle
 
 
+def _as_torch_calls(hooks: dict) -> list:
+    """The hooks of a leaf in the order in which they came: torch knows the dict alone, not the order of an OrderedDict."""
+    return list(dict.values(hooks))
+
+
 def has_hooks(leaf: torch.Tensor) -> bool:
     """Whether hooks are on a leaf now: of those that are taken off, dicts are left."""
     return bool(leaf._backward_hooks) or bool(leaf._post_accumulate_grad_hooks)
@@ -112,14 +117,14 @@ def has_hooks(leaf: torch.Tensor) -> bool:
 def of_leaf(leaf: torch.Tensor, gradient: torch.Tensor, create_graph: bool) -> Any:
     """The gradient of a leaf as the hooks on it leave it."""
     hooks = leaf._backward_hooks
-    return gradient if hooks is None else _changed(list(hooks.values()), gradient, create_graph, True)
+    return gradient if hooks is None else _changed(_as_torch_calls(hooks), gradient, create_graph, True)
 
 
 def on_accumulated(leaf: torch.Tensor) -> bool:
     """Calls what a leaf has of hooks for when its ``.grad`` is there. Whether torch has nothing against what they give."""
     hooks = leaf._post_accumulate_grad_hooks
     if hooks is not None:
-        for hook in list(hooks.values()):
+        for hook in _as_torch_calls(hooks):
             if hook(leaf) is not None:
                 return False
     return True
