@@ -81,6 +81,11 @@ void Rewriter::erase(NodeId node) {
   }
 }
 
+void Rewriter::never_raises(NodeId node) {
+  learn_new_nodes();
+  replaced_[node.value] = true;
+}
+
 std::size_t Rewriter::finish() {
   learn_new_nodes();
   while (!orphans_.empty()) {

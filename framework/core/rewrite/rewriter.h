@@ -38,6 +38,9 @@ class Rewriter {
   /// Marks a node whose results nothing reads as removed.
   void erase(NodeId node);
 
+  /// Says of a node that may raise that it never does, of what it is given: it goes when nothing reads it.
+  void never_raises(NodeId node);
+
   /// Removes the nodes that are erased, or that lost their last reader through an edit and may be removed: not those that may raise, unless
   /// another has replaced them. Gives how many readers and
   /// nodes were changed since the Rewriter was made: 0 means that the graph is as it was.
@@ -51,7 +54,7 @@ class Rewriter {
   std::vector<std::vector<NodeId>> users_;
   std::vector<bool> erased_;
   std::vector<bool> wanted_;     // older than the rewriting, or used by it: its failure is part of what the program does
-  std::vector<bool> replaced_;   // another node does its work, and fails in its place
+  std::vector<bool> replaced_;   // another node does its work, and fails in its place; or it never fails
   std::vector<NodeId> orphans_;  // lost a reader
   std::size_t known_nodes_ = 0;  // nodes made since have larger ids
   std::size_t edits_ = 0;

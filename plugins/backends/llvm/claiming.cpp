@@ -15,12 +15,12 @@ namespace {
 
 using codegen::Refusal;
 
-/// Complex elements are moved, put together and taken apart in loop nests; a scatter writes one element at a time.
+/// Complex elements are moved, put together and taken apart in loop nests and scatters.
 bool has_code_for_complex(const ir::Graph& graph, NodeId id, const ops::Op& op) {
   const ir::Node& node = graph.node(id);
   const auto complex = [&](ValueId v) { return graph.value(v).kind != ir::ValueKind::literal && is_complex(graph.type(v).dtype); };
   if (std::ranges::none_of(node.operands, complex) && std::ranges::none_of(node.results, complex)) return true;
-  return (op.body || op.loop) && ops::only_moves_complex(graph, id);
+  return (op.body || op.loop || op.scatter) && ops::only_moves_complex(graph, id);
 }
 
 std::optional<Refusal> refuse_node(const ir::Graph& graph, NodeId id) {

@@ -7,7 +7,7 @@ namespace {
 
 RuleSet all_rules() {
   RuleSet all;
-  for (RuleSet set : {view_rules(), cast_rules(), operand_rules()}) std::move(set.begin(), set.end(), std::back_inserter(all));
+  for (RuleSet set : {view_rules(), cast_rules(), mask_rules(), operand_rules()}) std::move(set.begin(), set.end(), std::back_inserter(all));
   return all;
 }
 

@@ -15,5 +15,7 @@ RuleSet operand_rules();
 RuleSet view_rules();
 /// Changes of dtype.
 RuleSet cast_rules();
+/// Writes to what a mask chooses.
+RuleSet mask_rules();
 
 }  // namespace tenon::canonical

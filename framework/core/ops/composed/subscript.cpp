@@ -1,6 +1,8 @@
 // x[…] and x[…] = v of both libraries, made of views, `index`, `index_put` and the scatters of views. No op is declared here.
 #include <algorithm>
+#include <ranges>
 
+#include "core/ops/notation/index_rules.h"
 #include "core/ops/notation/masked_write.h"
 #include "core/ops/size_questions.h"
 
@@ -41,16 +43,16 @@ class Subscript {
   const std::vector<ir::ValueId>& indices() const { return indices_; }
   const std::vector<Dim>& dims() const { return dims_; }
   /// The shape of what is read or written.
-  Shape shape() {
+  Shape shape() const {
     if (!advanced_) return a_.type(view_).shape;
-    return a_.type(read()).shape;
+    const Values operands = indexed();
+    const ir::Attributes where{{"dims", dims_}};
+    return AdvancedIndex(OpQuery(a_.graph(), operands, where), 1).result;
   }
 
   ir::ValueId read() {
     if (!advanced_) return view_;
-    Values operands{view_};
-    operands.insert(operands.end(), indices_.begin(), indices_.end());
-    return a_.builder().one("index", std::move(operands), {{"dims", dims_}});
+    return a_.builder().one("index", indexed(), {{"dims", dims_}});
   }
 
   /// The whole tensor after `value`, of the view's shape, has replaced the view.
@@ -72,6 +74,13 @@ class Subscript {
   }
 
  private:
+  /// The view, and the index tensors.
+  Values indexed() const {
+    Values operands{view_};
+    operands.insert(operands.end(), indices_.begin(), indices_.end());
+    return operands;
+  }
+
   static bool is_tensor(const ForeignArgument& e) { return e.as<ir::ValueId>() != nullptr; }
 
   bool is_mask(const ForeignArgument& e) { return is_tensor(e) && is_bool(a_.type(*e.as<ir::ValueId>()).dtype); }
@@ -171,12 +180,26 @@ class Subscript {
     for (std::size_t d = 0; d < rank; ++d)
       infer::require_equal(a_.graph(), a_.type(index).shape[d], a_.type(view_).shape[at_ + d],
                            fmt::format("sizes of the mask and of the indexed tensor at dimension {}", d));
-    const ir::ValueId found = a_.one("nonzero", {merge_dimensions(index, 0, rank)});
+    const ir::ValueId found = places_of(index);
     if (rank > 1) {
       steps_.push_back({Step::Kind::reshape, view_, 0, {}, {}});
       view_ = merge_dimensions(view_, at_, rank);
     }
     add_index(select_of(a_.builder(), found, 1, Dim(0)));
+  }
+
+  /// The places of the mask's true elements among all of it. What was found before is found again: then what is read at two of its uses has
+  /// one size.
+  ir::ValueId places_of(ir::ValueId mask) {
+    const ir::Graph& graph = a_.graph();
+    for (const ir::NodeId id : graph.nodes() | std::views::reverse) {
+      const ir::Node& node = graph.node(id);
+      if (node.op != "nonzero" || a_.type(node.operands[0]).rank() != 1) continue;
+      const ir::Value& vector = graph.value(node.operands[0]);
+      const bool merged = vector.kind == ir::ValueKind::result && graph.node(vector.node).op == "reshape" && graph.node(vector.node).operands[0] == mask;
+      if (merged || node.operands[0] == mask) return node.results[0];
+    }
+    return a_.one("nonzero", {merge_dimensions(mask, 0, a_.type(mask).rank())});
   }
 
   /// The value with `count` of its dimensions as one: a place in it is one number.

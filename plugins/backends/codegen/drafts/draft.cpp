@@ -415,11 +415,11 @@ Kernel Draft::finish(const std::vector<bool>& stored) {
     return stores_by_part(operations_, store);
   };
   if (scatter_store_) {
-    kernel.operations = operations_.all();
+    kernel.stages.push_back({StageKind::row, {}, stores_by_part(operations_, *scatter_store_)});
+    kernel.operations = without_complex(operations_.all());
     kernel.scatter = true;
     kernel.apart = scatter_apart_;
     kernel.buffers[scatter_store_->buffer].written = true;
-    kernel.stages.push_back({StageKind::row, {}, {*scatter_store_}});
     return kernel;
   }
   const auto depends = reduction_dependents(operations_.all());

@@ -87,7 +87,7 @@ class Planner {
   void decide_on(NodeId id, const std::vector<std::vector<NodeId>>& users);
   void mark_early_operands(NodeId id, const Lifetimes& lifetimes);
   void mark_scattered_operands(NodeId id);
-  bool feeds_product(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
+  void find_what_feeds_products(const std::vector<std::vector<NodeId>>& users);
   bool is_shortcut(NodeId id, const std::vector<std::vector<NodeId>>& users) const;
   bool reads_at_its_point(NodeId id, ValueId value) const;
   bool is_moved(NodeId id, const std::vector<std::vector<NodeId>>& users, std::size_t most) const;
@@ -223,6 +223,7 @@ class Planner {
   FusionContext context_;
   std::vector<bool> library_;           // by NodeId
   std::vector<bool> product_;           // by NodeId: runs on a matrix kernel
+  std::vector<bool> feeds_product_;     // by NodeId: a product multiplies what it gives, as it is or through views
   std::vector<std::optional<ops::ScatterBody>> scatters_;
   std::vector<std::optional<PartWrite>> part_writes_;  // by NodeId
   std::vector<ir::ValueId> unread_checks_;             // results of what may raise that nothing reads

@@ -1,6 +1,7 @@
 // What lives in memory: outputs, results of reductions, operands of matrix products, and what is dear and read in several places.
 #include <algorithm>
 #include <limits>
+#include <ranges>
 
 #include "core/base/error.h"
 #include "core/ops/catalog.h"
@@ -299,11 +300,14 @@ void Planner::mark_scattered_operands(NodeId id) {
   }
 }
 
-/// True when a product multiplies what the node gives, as it is or through views.
-bool Planner::feeds_product(NodeId id, const std::vector<std::vector<NodeId>>& users) const {
-  if (product_[id.value]) return true;
-  const auto& readers = users[graph_.node(id).results[0].value];
-  return std::ranges::any_of(readers, [&](NodeId u) { return product_[u.value] || (context_.bodies[u.value] && is_view(*context_.bodies[u.value]) && feeds_product(u, users)); });
+/// Readers come first: a chain of choices has more ways through it than nodes.
+void Planner::find_what_feeds_products(const std::vector<std::vector<NodeId>>& users) {
+  feeds_product_ = product_;
+  for (NodeId id : graph_.nodes() | std::views::reverse) {
+    const auto passes_on = [&](NodeId u) { return product_[u.value] || (feeds_product_[u.value] && context_.bodies[u.value] && is_view(*context_.bodies[u.value])); };
+    const auto& results = graph_.node(id).results;
+    if (!results.empty() && std::ranges::any_of(users[results[0].value], passes_on)) feeds_product_[id.value] = true;
+  }
 }
 
 /// A sum of whole tensors that goes into a product and on beside it: each sum after it would read all that it is made of once more.
@@ -314,7 +318,7 @@ bool Planner::is_shortcut(NodeId id, const std::vector<std::vector<NodeId>>& use
   std::vector<NodeId> distinct = users[node.results[0].value];
   std::ranges::sort(distinct);
   distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-  return whole >= 2 && node.results.size() == 1 && distinct.size() >= 2 && std::ranges::any_of(distinct, [&](NodeId u) { return feeds_product(u, users); });
+  return whole >= 2 && node.results.size() == 1 && distinct.size() >= 2 && std::ranges::any_of(distinct, [&](NodeId u) { return feeds_product_[u.value]; });
 }
 
 /// True when what computes the value, down to memory, reads that memory; also when it is too much to look through.
@@ -392,6 +396,7 @@ void Planner::choose_roots() {
   for (NodeId id : graph_.nodes()) mark_contraction_operands(id, users);
   for (NodeId id : graph_.nodes())
     if (product_[id.value] && !leads_to_product(id, users)) mark_end_of_product(id, users);
+  find_what_feeds_products(users);
   cost_.assign(graph_.node_capacity(), 0);
   weight_.assign(graph_.node_capacity(), 0);
   reach_.resize(graph_.node_capacity());

@@ -7,6 +7,7 @@
 #include "graph/decomposition.h"
 #include "graph/extremes.h"
 #include "graph/layout.h"
+#include "graph/part_reads.h"
 #include "graph/statistics.h"
 
 namespace tenon::codegen {
@@ -18,6 +19,7 @@ Plan plan_graph(ir::Graph& graph, const Machine& machine, PlanOptions options) {
   decompose_composites(graph), pause();
   share_statistics(graph), pause();
   share_extremes(graph);
+  forward_written_parts(graph, machine), pause();
   std::ranges::copy(choose_layouts(graph, machine), std::back_inserter(options.stored));
   pause();
   options.concatenations = join_concatenations(graph);

@@ -5,8 +5,8 @@
 
 namespace tenon::codegen {
 
-/// Takes composites apart, shares statistics, chooses layouts, joins concatenations, and plans what came of it. `options.concatenations` are
-/// found here. Calls `options.pause` between the stages.
+/// Takes composites apart, shares statistics, reads written parts where they were made, chooses layouts, joins concatenations, and plans what came
+/// of it. `options.concatenations` are found here. Calls `options.pause` between the stages.
 Plan plan_graph(ir::Graph& graph, const Machine& machine, PlanOptions options);
 
 }  // namespace tenon::codegen

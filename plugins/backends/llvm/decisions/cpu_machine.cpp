@@ -108,7 +108,7 @@ bool CpuMachine::worth_storing_repeated(double cost, double repeats) const { ret
 bool CpuMachine::worth_storing_scattered(double cost) const { return cost >= kCheaperThanLoad; }
 
 bool CpuMachine::worth_writing_part(double whole_elements, double part_elements) const {
-  constexpr double kSmallWhole = 512, kLargestShare = 0.25;
+  constexpr double kSmallWhole = 512, kLargestShare = 0.34;  // one of three channels
   return whole_elements >= kSmallWhole && part_elements <= kLargestShare * whole_elements;
 }
 

@@ -33,9 +33,10 @@ bool is_always_view(const ir::Graph& graph, ir::NodeId node) {
 
 bool moves_many_complex(const ir::Graph& graph, ir::NodeId node) {
   constexpr std::int64_t kMany = 1024;
-  if (const ops::Op* op = ops::find_op(graph.node(node).op); op && op->traits.copies) return false;
+  const ops::Op* op = ops::find_op(graph.node(node).op);
+  if (op && op->traits.copies) return false;
   const auto on_host = [&](ir::ValueId value) { return graph.type(value).device.is_host(); };
-  if (std::ranges::all_of(graph.node(node).results, on_host) && ops::loop_of(graph, node)) return false;
+  if (std::ranges::all_of(graph.node(node).results, on_host) && ((op && op->scatter) || ops::loop_of(graph, node))) return false;
   const auto many = [&](ir::ValueId value) {
     if (graph.value(value).kind == ir::ValueKind::literal || !is_complex(graph.type(value).dtype)) return false;
     const ir::Dim count = graph.type(value).element_count();

@@ -12,7 +12,7 @@ bool only_moves(const ir::Graph& graph, ir::NodeId node);
 bool only_moves_elements(const ir::Graph& graph, std::size_t first);
 /// Whether the library gives a view for what the node does to a strided tensor, wherever that has gaps.
 bool is_always_view(const ir::Graph& graph, ir::NodeId node);
-/// Whether the node moves so many complex numbers that the library is faster: code is generated for the host alone, and for loop nests alone.
+/// Whether the node moves so many complex numbers that the library is faster: code is generated for the host alone, and for loop nests and scatters alone.
 bool moves_many_complex(const ir::Graph& graph, ir::NodeId node);
 
 }  // namespace tenon::python

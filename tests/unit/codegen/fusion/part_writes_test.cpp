@@ -65,6 +65,16 @@ TEST_CASE("a write from an input to an output runs over its part where the outpu
   CHECK(llvm_test::compile(llvm_test::parse(of_itself))->aliases().size() == 1);
 }
 
+TEST_CASE("a channel of a picture is written alone", "[fusion]") {
+  const char* const text = R"(graph @main (%x: f32[32, 40, 3], %v: f32[32, 40]) {
+    %s: f32[32, 40] = mul(%v, 2)
+    %r: f32[32, 40, 3] = select_scatter(%x, %s) {dim = 2, index = 1}
+    return %r
+  })";
+  CHECK(check_part_write(text, {{32, 40, 3}, {32, 40}}) == 2);
+  CHECK(llvm_test::compile(llvm_test::parse(text))->aliases().size() == 1);
+}
+
 TEST_CASE("writes to parts that differ in their place alone are one kernel", "[fusion]") {
   const auto program = llvm_test::compile(llvm_test::parse(row_writes(12, "r12")));
   std::set<std::string> kernels;

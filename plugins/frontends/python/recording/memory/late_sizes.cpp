@@ -29,6 +29,15 @@ Extents permuted_strides(std::span<const std::int64_t> shape, const ir::Node& pe
   return permuted;
 }
 
+/// Dense strides where one dimension lies outside of the others: NumPy writes what it takes at an index one place after the other.
+Extents strides_from_dim(const Extents& shape, std::size_t outermost) {
+  Extents order(shape.begin(), shape.end());
+  std::rotate(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(outermost), order.begin() + static_cast<std::ptrdiff_t>(outermost) + 1);
+  Extents strides = row_major(order);
+  std::rotate(strides.begin(), strides.begin() + 1, strides.begin() + static_cast<std::ptrdiff_t>(outermost) + 1);
+  return strides;
+}
+
 /// Whether all operands but numbers have one shape and one dense layout: then so has what is computed element by element, whatever the size.
 bool laid_out_alike(const StandIns& stand_ins, std::span<const StandIns::Index> operands) {
   const StandIn* first = nullptr;
@@ -87,8 +96,14 @@ TensorSpec LateSizes::spec(const ForeignFunction& function, ir::ValueId value, s
     return spec;
   }
   const ir::Attribute* dims = node.attribute("dims");
-  const bool first = function.flavour == ops::Flavour::torch || (dims && std::get<std::vector<ir::Dim>>(*dims).front() == ir::Dim(0));
-  if (node.op == "index" && !first) throw depends();
+  if (node.op == "index" && function.flavour == ops::Flavour::numpy) {
+    const auto& indexed = std::get<std::vector<ir::Dim>>(*dims);
+    if (indexed.size() == 1) {
+      spec.strides = strides_from_dim(spec.shape, static_cast<std::size_t>(indexed.front().constant()));
+      return spec;
+    }
+    if (!(indexed.front() == ir::Dim(0))) throw depends();
+  }
   known |= joined || node.op == "index" || (op && op->traits.layout != ops::ResultLayout::unknown);
   if (!known || spec.strides != row_major(spec.shape)) throw depends();
   return spec;
