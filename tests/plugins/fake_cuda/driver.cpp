@@ -14,7 +14,7 @@
 
 using namespace tenon::cuda;
 
-/// What the text says of a parameter, each of 8 bytes.
+/// What the text says of a parameter, or of an entry of a table, each of 8 bytes. A table has those of several runs, one behind the other.
 struct FakeParameter {
   enum class Kind { value, reads, writes } kind = Kind::value;
   std::size_t bytes = 1, alignment = 1;  // of the memory that it is the address of, or points so many bytes behind the beginning of
@@ -24,6 +24,7 @@ struct FakeParameter {
 };
 struct tenon::cuda::CUfunc_st {
   std::vector<FakeParameter> parameters;
+  std::size_t in_first = 1;  // of them; the first parameter is a table of more
   unsigned most_shared_bytes = kSharedWithoutAsking;
 };
 struct tenon::cuda::CUmod_st {
@@ -183,8 +184,13 @@ std::map<std::string, CUfunc_st> functions_of(const std::string& ptx) {
     CUfunc_st& function = found[kernel];
     for (const std::string& text : parts_of(ptx.substr(list, end - list), ",")) {
       if (text.find(".param") == std::string::npos) continue;
-      const std::size_t number = function.parameters.size();
-      function.parameters.push_back(number < memory.size() ? memory[number] : FakeParameter());
+      const std::size_t bytes = number_behind(text, "[", 0);
+      if (bytes > 0) function.in_first = bytes / sizeof(std::uint64_t);
+      for (std::size_t i = 0; i < (bytes > 0 ? function.in_first : 1); ++i) {
+        const std::size_t number = function.parameters.size();
+        const bool is_there = bytes > 0 ? !memory.empty() : number < memory.size();
+        function.parameters.push_back(is_there ? memory[number % memory.size()] : FakeParameter());
+      }
     }
     at = next;
   }
@@ -193,7 +199,11 @@ std::map<std::string, CUfunc_st> functions_of(const std::string& ptx) {
 
 FakeLaunch launch_of(const CUfunc_st& function, unsigned blocks, unsigned threads, unsigned shared_bytes, void** parameters) {
   FakeLaunch launch{&function, blocks, threads, shared_bytes, std::vector<std::uint64_t>(function.parameters.size())};
-  for (std::size_t i = 0; i < launch.values.size(); ++i) std::memcpy(&launch.values[i], parameters[i], sizeof launch.values[i]);
+  for (std::size_t i = 0, p = 0; i < launch.values.size(); ++p) {
+    const std::size_t count = p == 0 ? function.in_first : 1;
+    std::memcpy(&launch.values[i], parameters[p], count * sizeof(std::uint64_t));
+    i += count;
+  }
   return launch;
 }
 
