@@ -76,6 +76,11 @@ TEST_CASE("points that each have a target of their own are written in any order"
     }
 }
 
+TEST_CASE("rows are put together in vectors where no bound cuts one, else element by element", "[ptx]") {
+  for (const int left : {32, 30})
+    CHECK(fault_of(fmt::format("graph @main (%a: f32[64, {0}], %b: f32[64, 16]) {{\n  %c: f32[64, {1}] = cat(%a, %b) {{dim = 1}}\n  %y: f32[64, {1}] = mul(%c, 2.0)\n  return %y\n}}", left, left + 16)) == "");
+}
+
 TEST_CASE("booleans and comparisons", "[ptx]") {
   CHECK(fault_of(R"(graph @main (%x: f32[37, 9], %y: f32[9]) {
     %c: bool[37, 9] = gt(%x, %y)
