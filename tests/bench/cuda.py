@@ -1,7 +1,7 @@
 """``python -m tests.bench.cuda [WORD…]``: programs on a card, beside eager torch and torch.compile in its default mode and with `reduce-overhead`.
 
 Microseconds of a call around an idle card, in turns, and of its host alone; the first call in seconds. A word names the workloads that have it in
-their names; ``--no-peer`` leaves torch.compile out."""
+their names; ``=NAME`` the one that is called so; ``--no-peer`` leaves torch.compile out, ``--no-default`` its default mode."""
 from __future__ import annotations
 
 import copy
@@ -15,7 +15,8 @@ import torch.nn.functional as F
 from torch import nn
 
 import tenon
-from tests.bench.residual import ResNet18
+from tests.bench.decoding import Decoder
+from tests.bench.residual import DenseNet121, ResNet18
 
 D = "cuda:0"
 Call = Callable[[], object]
@@ -48,8 +49,9 @@ def of_function(fn: Callable, *shape: int) -> Callable[[Callable], Call]:
     return make
 
 
-def inference(model: nn.Module, *shape: int) -> Callable[[Callable], Call]:
-    model, x = model.to(D).eval(), torch.randn(*shape, device=D)
+def inference(model: nn.Module, *shape: int, dtype: torch.dtype = torch.float32) -> Callable[[Callable], Call]:
+    """In the mode, eval or train, in which the model is given."""
+    model, x = model.to(D, dtype), torch.randn(*shape, device=D, dtype=dtype)
 
     def make(way: Callable) -> Call:
         compiled = way(model)
@@ -57,6 +59,23 @@ def inference(model: nn.Module, *shape: int) -> Callable[[Callable], Call]:
         def call():
             with torch.no_grad():
                 return compiled(x)
+
+        return call
+
+    return make
+
+
+def decoding(model: nn.Module) -> Callable[[Callable], Call]:
+    """One token after the other, at positions up to the last one, in bfloat16."""
+    model, token = model.to(D, torch.bfloat16).eval(), torch.ones(1, 1, dtype=torch.int64, device=D)
+
+    def make(way: Callable) -> Call:
+        compiled, position = way(model), torch.full((1,), 1000, dtype=torch.int64, device=D)
+
+        def call():
+            with torch.no_grad():
+                position.add_(1).remainder_(2048)
+                return compiled(token, position)
 
         return call
 
@@ -102,11 +121,17 @@ WORKLOADS: dict[str, Callable[[], Callable[[Callable], Call]]] = {
     "draw: dropout of 4096 x 4096": lambda: of_function(lambda x: F.dropout(x, 0.1), 4096, 4096),
     "draw: dropout(gelu(x)) + x of 4096 x 4096": lambda: of_function(lambda x: F.dropout(F.gelu(x), 0.1) + x, 4096, 4096),
     "draw: rand_like of 1000": lambda: of_function(torch.rand_like, 1000),
-    "GPT-2 block": lambda: inference(Block(), 4, 512, 768),
-    "ResNet-18": lambda: inference(ResNet18(), 16, 3, 128, 128),
+    "GPT-2 block": lambda: inference(Block().eval(), 4, 512, 768),
+    "GPT-2 block in bfloat16": lambda: inference(Block().eval(), 4, 512, 768, dtype=torch.bfloat16),
+    "ResNet-18": lambda: inference(ResNet18().eval(), 16, 3, 128, 128),
+    "ResNet-18 in train mode": lambda: inference(ResNet18(), 16, 3, 128, 128),
+    "DenseNet-121": lambda: inference(DenseNet121().eval(), 16, 3, 128, 128),
+    "DenseNet-121 in train mode": lambda: inference(DenseNet121(), 16, 3, 128, 128),
+    "decoding": lambda: decoding(Decoder()),
     "MLP step": lambda: training(nn.Sequential(nn.Linear(64, 128), nn.ReLU(), nn.Linear(128, 10)), classes, 256, 64),
     "GPT-2 block step": lambda: training(Block(), lambda y: y.square().mean(), 4, 512, 768),
     "ResNet-18 step": lambda: training(ResNet18(), classes, 16, 3, 128, 128),
+    "DenseNet-121 step": lambda: training(DenseNet121(), classes, 16, 3, 128, 128),
 }
 
 
@@ -157,17 +182,22 @@ def measure(name: str, ways: dict[str, Callable]) -> None:
     print(f"{name}: " + "; ".join(cells), flush=True)
 
 
+def chosen(words: list[str]) -> list[str]:
+    """Names of workloads; all, where there are no words."""
+    return [name for name in WORKLOADS if not words or any(word[1:] == name if word.startswith("=") else word in name for word in words)]
+
+
 def main() -> None:
-    words = [word for word in sys.argv[1:] if not word.startswith("--")]
     ways: dict[str, Callable] = {"tenon": tenon.compile, "eager": lambda fn: fn}
     if "--no-peer" not in sys.argv:
         ways |= {"torch.compile": torch.compile, "reduce-overhead": lambda fn: torch.compile(fn, mode="reduce-overhead")}
+    if "--no-default" in sys.argv:
+        ways.pop("torch.compile", None)
     print(torch.cuda.get_device_name(), "torch", torch.__version__)
-    for name in WORKLOADS:
-        if not words or any(word in name for word in words):
-            tenon.reset()
-            torch.compiler.reset()
-            measure(name, ways)
+    for name in chosen([word for word in sys.argv[1:] if not word.startswith("--")]):
+        tenon.reset()
+        torch.compiler.reset()
+        measure(name, ways)
 
 
 if __name__ == "__main__":

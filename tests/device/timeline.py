@@ -8,7 +8,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 import tenon
-from tests.bench.cuda import WORKLOADS
+from tests.bench.cuda import WORKLOADS, chosen
 
 MOST = 22
 
@@ -38,10 +38,8 @@ def of_host(call) -> None:
 
 
 def main() -> None:
-    for name, workload in WORKLOADS.items():
-        if not any(word in name for word in sys.argv[1:]):
-            continue
-        make = workload()
+    for name in chosen(sys.argv[1:]):
+        make = WORKLOADS[name]()
         for label, way in (("compiled", tenon.compile), ("eager", lambda fn: fn)):
             call = make(way)
             for _ in range(6):

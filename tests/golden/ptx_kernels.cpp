@@ -29,7 +29,9 @@ ScheduledGraph schedule_graph(ir::Graph graph, bool has_tensor_cores, const cuda
   for (const codegen::Step& step : plan.steps) {
     const auto* kernel = std::get_if<codegen::KernelStep>(&step);
     if (!kernel) throw Exception(error(Code::unsupported, "a step is no kernel"));
-    kernels.push_back({*kernel, cuda::schedule(kernel->kernel, kernel->starts).value()});
+    cuda::Schedule schedule = cuda::schedule(kernel->kernel, cuda::starts_of_all_runs(kernel->starts, kernel->buffers.size())).value();
+    schedule.runs = cuda::runs_at_once(kernel->kernel, schedule, kernel->others.size() + 1);
+    kernels.push_back({*kernel, std::move(schedule)});
   }
   return {std::move(graph), std::move(plan), std::move(kernels)};
 }

@@ -39,14 +39,16 @@ class Refusals {
       key += "; " + (graph_.value(v).kind == ir::ValueKind::literal ? ir::print_literal(graph_, graph_.value(v).literal) : ir::print_type(graph_, graph_.type(v)));
     for (const ir::ValueId v : node.results) key += " -> " + ir::print_type(graph_, graph_.type(v));
     const auto [known, fresh] = known_.try_emplace(std::move(key));
-    if (fresh) known->second = refuse_code(graph_, node, multiplies(node));
+    if (fresh) known->second = refuse_code(graph_, node, choices_of(node));
     return known->second;
   }
 
  private:
-  bool multiplies(const ir::Node& node) const {
+  PlanChoices choices_of(const ir::Node& node) const {
     const ir::Device device = graph_.type(node.results[0]).device;
-    return tensor_cores_ && device.kind == kDLCUDA && has_tensor_cores(Cards::get().at(device.index).architecture);
+    PlanChoices choices = device.kind == kDLCUDA ? choices_for(Cards::get().at(device.index).architecture) : PlanChoices();
+    choices.has_tensor_cores = choices.has_tensor_cores && tensor_cores_;
+    return choices;
   }
 
   const ir::Graph& graph_;

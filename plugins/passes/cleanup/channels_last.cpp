@@ -54,7 +54,8 @@ bool is_half_of_a_step(const ir::Graph& graph) {
   return keeps || counted(is_gradient) > 2 * counted(is_convolution);
 }
 
-/// The rules of torch.compile, found by measuring networks on cards (`decide_layout_opt` in torch/_inductor/graph.py of torch 2.11).
+/// The rules of torch.compile, found by measuring networks on cards (`decide_layout_opt` in torch/_inductor/graph.py of torch 2.11); the one of many channels
+/// that become few is of its library alone, which has those of half precision.
 bool gains(const ir::Graph& graph, const std::vector<NodeId>& convolutions) {
   constexpr std::int64_t kFewChannels = 64;
   bool many_channels = false;
@@ -65,7 +66,7 @@ bool gains(const ir::Graph& graph, const std::vector<NodeId>& convolutions) {
     const std::int64_t out = weight[0].constant(), in = weight[1].constant();
     const auto* groups = node.attribute("groups");
     if (groups && *groups != ir::Attribute(Dim(1)) && in > 1) return false;
-    if (out * 2 <= in && weight[2].constant() > 1) return false;
+    if (out * 2 <= in && weight[2].constant() > 1 && graph.type(weight_of(node)).dtype != DType::f32) return false;
     many_channels = many_channels || out > kFewChannels || in > kFewChannels;
   }
   return many_channels;

@@ -11,21 +11,10 @@
 
 #include "driver/functions.h"
 #include "fake_cuda.h"
+#include "parameters.h"
 
 using namespace tenon::cuda;
 
-/// What the text says of a parameter, each of 8 bytes.
-struct FakeParameter {
-  enum class Kind { value, reads, writes } kind = Kind::value;
-  std::size_t bytes = 1, alignment = 1;  // of the memory that it is the address of, or points so many bytes behind the beginning of
-  std::int64_t start = 0;
-
-  std::uint64_t begin(std::uint64_t address) const { return address - static_cast<std::uint64_t>(start); }
-};
-struct tenon::cuda::CUfunc_st {
-  std::vector<FakeParameter> parameters;
-  unsigned most_shared_bytes = kSharedWithoutAsking;
-};
 struct tenon::cuda::CUmod_st {
   std::map<std::string, CUfunc_st> functions;
 };
@@ -141,59 +130,13 @@ CUresult fill(CUdeviceptr to, Word word, std::size_t count) {
   return kSuccess;
 }
 
-/// The number behind a word; `otherwise` where the word is not there.
-std::size_t number_behind(const std::string& text, const std::string& word, std::size_t otherwise) {
-  const std::size_t at = text.find(word);
-  return at == std::string::npos ? otherwise : std::strtoull(text.c_str() + at + word.size(), nullptr, 10);
-}
-
-std::vector<std::string> parts_of(const std::string& text, const std::string& between) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find(between, at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + between.size();
-  }
-  return parts;
-}
-
-/// The comment at the head of a text, "// kernel0: reads 64 bytes from -8 at 4, number, writes 64 bytes at 16", says what its parameters are the addresses of.
-std::vector<FakeParameter> memory_of(const std::string& ptx, const std::string& kernel) {
-  const std::string head = "// " + kernel + ": ";
-  const std::size_t at = ptx.find(head);
-  std::vector<FakeParameter> found;
-  if (at == std::string::npos) return found;
-  for (const std::string& word : parts_of(ptx.substr(at + head.size(), ptx.find('\n', at) - at - head.size()), ", ")) {
-    FakeParameter& p = found.emplace_back();
-    const auto start = static_cast<std::int64_t>(number_behind(word, " from ", 0));
-    if (word.starts_with("reads")) p = {FakeParameter::Kind::reads, number_behind(word, "reads ", 1), number_behind(word, " at ", 1), start};
-    if (word.starts_with("writes")) p = {FakeParameter::Kind::writes, number_behind(word, "writes ", 1), number_behind(word, " at ", 1), start};
-  }
-  return found;
-}
-
-/// The kernels of a text.
-std::map<std::string, CUfunc_st> functions_of(const std::string& ptx) {
-  std::map<std::string, CUfunc_st> found;
-  const std::string entry = ".entry ";
-  for (std::size_t at = ptx.find(entry); at != std::string::npos;) {
-    const std::size_t next = ptx.find(entry, at + 1), name = at + entry.size(), list = ptx.find('(', name), end = ptx.find(')', list);
-    const std::string kernel = ptx.substr(name, list - name);
-    std::vector<FakeParameter> memory = memory_of(ptx, kernel);
-    CUfunc_st& function = found[kernel];
-    for (const std::string& text : parts_of(ptx.substr(list, end - list), ",")) {
-      if (text.find(".param") == std::string::npos) continue;
-      const std::size_t number = function.parameters.size();
-      function.parameters.push_back(number < memory.size() ? memory[number] : FakeParameter());
-    }
-    at = next;
-  }
-  return found;
-}
-
 FakeLaunch launch_of(const CUfunc_st& function, unsigned blocks, unsigned threads, unsigned shared_bytes, void** parameters) {
   FakeLaunch launch{&function, blocks, threads, shared_bytes, std::vector<std::uint64_t>(function.parameters.size())};
-  for (std::size_t i = 0; i < launch.values.size(); ++i) std::memcpy(&launch.values[i], parameters[i], sizeof launch.values[i]);
+  for (std::size_t i = 0, p = 0; i < launch.values.size(); ++p) {
+    const std::size_t count = p == 0 ? function.in_first : 1;
+    std::memcpy(&launch.values[i], parameters[p], count * sizeof(std::uint64_t));
+    i += count;
+  }
   return launch;
 }
 

@@ -18,6 +18,13 @@ def test_convolutions_with_channels_last(rank, size):
     torch.testing.assert_close(got, want.movedim(1, -1))
 
 
+def test_indices_of_inner_dimensions():
+    x, values, at = torch.randn(2, 5, 7), torch.randn(2, 3, 7), torch.tensor([4, 0, 2])
+    want = x.clone()
+    want[:, at] = values
+    torch.testing.assert_close(_by_torch.index_put(x, values, [at], [1]), want)
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_convolutions_of_odd_windows(seed):
     draw = random.Random(seed)

@@ -183,6 +183,9 @@ class HostGrid final : public cuda::PtxIsa {
   Value* buffer(LaneBuilder& b, llvm::Function& kernel, std::size_t number) const override {
     return b.ir.CreateLoad(b.ir.getPtrTy(), b.ir.CreateConstGEP1_64(b.ir.getPtrTy(), kernel.getArg(0), number));
   }
+  Value* in_table(LaneBuilder& b, llvm::Function& kernel, Value* entry) const override {
+    return b.ir.CreateLoad(b.ir.getInt64Ty(), b.ir.CreateGEP(b.ir.getInt64Ty(), kernel.getArg(0), entry));
+  }
   Value* symbol(LaneBuilder& b, llvm::Function& kernel, std::size_t, std::size_t number) const override {
     return b.ir.CreateLoad(b.ir.getInt64Ty(), b.ir.CreateConstGEP1_64(b.ir.getInt64Ty(), kernel.getArg(1), number));
   }
@@ -232,18 +235,22 @@ class HostGrid final : public cuda::PtxIsa {
     return elements(b, b.ir.getFloatTy(), made, 4);
   }
   void show_to_warpgroups(LaneBuilder&) const override {}
-  std::vector<Value*> multiply_by_warpgroup(LaneBuilder& b, DType dtype, const WarpgroupOperands& operands, std::span<Value* const> sums) const override {
-    const auto count = static_cast<unsigned>(sums.size()), words = static_cast<unsigned>(operands.left.size());
+  std::vector<Value*> multiply_by_warpgroup(LaneBuilder& b, DType dtype, std::span<const WarpgroupOperands> all, std::span<Value* const> sums) const override {
+    const auto count = static_cast<unsigned>(sums.size());
     auto* pointer = b.ir.getPtrTy();
     auto* word = b.ir.getInt32Ty();
-    Value *made = scratch(b, b.ir.getFloatTy(), count), *left = words > 0 ? scratch(b, word, words) : llvm::ConstantPointerNull::get(pointer);
-    for (unsigned i = 0; i < words; ++i) b.ir.CreateStore(operands.left[i], b.ir.CreateConstGEP1_64(word, left, i));
+    Value* made = scratch(b, b.ir.getFloatTy(), count);
     for (unsigned i = 0; i < count; ++i) b.ir.CreateStore(sums[i], b.ir.CreateConstGEP1_64(b.ir.getFloatTy(), made, i));
-    auto* record = llvm::StructType::get(b.ir.getContext(), {pointer, pointer, pointer, word, word, word});
-    Value* product = scratch(b, record, 1);
-    Value* const values[] = {left, words > 0 ? llvm::ConstantPointerNull::get(pointer) : operands.rows, operands.columns, b.ir.getInt32(operands.parts), b.ir.getInt32(count), b.ir.getInt32(static_cast<std::uint32_t>(dtype))};
-    for (unsigned i = 0; i < std::size(values); ++i) b.ir.CreateStore(values[i], b.ir.CreateStructGEP(record, product, i));
-    call(b, 12, {self(b), product, made});
+    for (const WarpgroupOperands& operands : all) {
+      const auto words = static_cast<unsigned>(operands.left.size());
+      Value* left = words > 0 ? scratch(b, word, words) : llvm::ConstantPointerNull::get(pointer);
+      for (unsigned i = 0; i < words; ++i) b.ir.CreateStore(operands.left[i], b.ir.CreateConstGEP1_64(word, left, i));
+      auto* record = llvm::StructType::get(b.ir.getContext(), {pointer, pointer, pointer, word, word, word});
+      Value* product = scratch(b, record, 1);
+      Value* const values[] = {left, words > 0 ? llvm::ConstantPointerNull::get(pointer) : operands.rows, operands.columns, b.ir.getInt32(operands.parts), b.ir.getInt32(count), b.ir.getInt32(static_cast<std::uint32_t>(dtype))};
+      for (unsigned i = 0; i < std::size(values); ++i) b.ir.CreateStore(values[i], b.ir.CreateStructGEP(record, product, i));
+      call(b, 12, {self(b), product, made});
+    }
     return elements(b, b.ir.getFloatTy(), made, count);
   }
   std::vector<Value*> wait_for_warpgroup(LaneBuilder&, std::span<Value* const> sums) const override { return {sums.begin(), sums.end()}; }
@@ -251,12 +258,6 @@ class HostGrid final : public cuda::PtxIsa {
     auto* word = b.ir.getInt32Ty();
     auto* type = llvm::FunctionType::get(word, {b.ir.getPtrTy(), word}, false);
     return b.ir.CreateICmpNE(b.ir.CreateCall(type, field(b, 11, b.ir.getPtrTy()), {self(b), b.ir.CreateZExt(condition, word)}), b.ir.getInt32(0));
-  }
-  Value* rounded_to_tf32(LaneBuilder& b, Value* element) const override {
-    Value *bits = b.ir.CreateBitCast(element, b.ir.getInt32Ty()), *magnitude = b.ir.CreateAnd(bits, 0x7fffffff);
-    Value* rounded = b.ir.CreateAnd(b.ir.CreateAdd(bits, b.ir.getInt32(0x1000)), 0xffffe000);
-    Value* infinite = b.ir.CreateICmpEQ(magnitude, b.ir.getInt32(0x7f800000));
-    return b.ir.CreateSelect(b.ir.CreateFCmpUNO(element, element), b.ir.getInt32(0x7fffffff), b.ir.CreateSelect(infinite, bits, rounded));
   }
 
  private:
@@ -366,14 +367,21 @@ std::vector<ops::HostTensor> run_on_host(const ScheduledGraph& scheduled, std::s
     const auto code = llvm_backend::link(object, {"kernel"});
     std::vector<std::int64_t> symbols;
     for (SymbolId s : kernel.schedule.symbols) symbols.push_back(values.symbols()[s.value]);
-    std::vector<void*> buffers;
-    for (std::size_t i = 0; i < cuda::memory_buffers(kernel.step.kernel); ++i) {
-      const auto width = static_cast<std::int64_t>(size_of(kernel.step.kernel.buffers[i].dtype));
-      buffers.push_back(static_cast<char*>(values.at(kernel.step.buffers[i])) + (kernel.step.starts.empty() ? 0 : kernel.step.starts[i] * width));
+    std::vector<std::vector<ValueId>> runs = kernel.step.others;
+    runs.insert(runs.begin(), kernel.step.buffers);
+    const std::size_t at_once = kernel.schedule.runs;
+    for (std::size_t first = 0; first < runs.size(); first += at_once) {
+      const std::size_t count = std::min(at_once, runs.size() - first);
+      std::vector<void*> buffers;
+      for (std::size_t run = first; run < first + count; ++run)
+        for (std::size_t i = 0; i < cuda::memory_buffers(kernel.step.kernel); ++i) {
+          const auto width = static_cast<std::int64_t>(size_of(kernel.step.kernel.buffers[i].dtype));
+          buffers.push_back(static_cast<char*>(values.at(runs[run][i])) + (kernel.step.starts.empty() ? 0 : kernel.step.starts[run * runs[run].size() + i] * width));
+        }
+      const std::int64_t blocks = kernel.schedule.blocks().evaluate(values.symbols()) * static_cast<std::int64_t>(count);
+      for (std::int64_t n = 0; n < blocks; ++n)
+        run_block(reinterpret_cast<HostKernel>(code.functions[0]), buffers.data(), symbols.data(), static_cast<std::uint32_t>(n), kernel.schedule.team > 1);
     }
-    const std::int64_t blocks = kernel.schedule.blocks().evaluate(values.symbols());
-    for (std::int64_t n = 0; n < blocks; ++n)
-      run_block(reinterpret_cast<HostKernel>(code.functions[0]), buffers.data(), symbols.data(), static_cast<std::uint32_t>(n), kernel.schedule.team > 1);
   }
   std::vector<ops::HostTensor> outputs;
   for (const ir::Output& output : scheduled.graph.outputs()) outputs.push_back(values.take(output.value));

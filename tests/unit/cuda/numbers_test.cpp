@@ -42,6 +42,45 @@ TEST_CASE("a chain of points runs in vectors, with what is left of them one by o
     }
 }
 
+TEST_CASE("equal kernels are runs of one launch, each over its own memory", "[ptx]") {
+  const auto text_of = [](const std::string& symbols, const std::string& size, const std::string& made) {
+    std::string inputs, body, outputs;
+    for (const char* n : {"a", "b", "c", "d", "e"}) {
+      inputs += fmt::format("{}%{}: f32[{}, 8]", inputs.empty() ? "" : ", ", n, size);
+      body += fmt::format(fmt::runtime(made), fmt::arg("n", n), fmt::arg("size", size));
+      outputs += fmt::format("{}%y{}", outputs.empty() ? "" : ", ", n);
+    }
+    return fmt::format("graph @main {}({}) {{\n{}  return {}\n}}", symbols, inputs, body, outputs);
+  };
+  const std::string points = "%s{n}: f32[{size}, 8] = mul(%{n}, 2.0)\n%y{n}: f32[{size}, 8] = add(%s{n}, 1.0)\n", rows = "%y{n}: f32[{size}] = sum(%{n}) {{dim = [1], keepdim = false}}\n";
+  for (const std::string& made : {points, rows}) {
+    const std::string text = text_of("", "300", made);
+    const auto scheduled = ptx_test::schedule_graph(llvm_test::parse(text));
+    REQUIRE(scheduled.kernels.size() == 1);
+    CHECK(scheduled.kernels[0].schedule.runs == 5);
+    CHECK(fault_of(text) == "");
+  }
+  const std::vector<std::vector<std::int64_t>> shapes(5, {300, 8});
+  CHECK(fault_of(text_of("[s0: 1..100000] ", "s0", points), shapes) == "");
+}
+
+TEST_CASE("points that each have a target of their own are written in any order", "[ptx]") {
+  for (const char* dtype : {"f32", "bf16"})
+    for (const char* accumulate : {"false", "true"}) {
+      INFO(dtype << " " << accumulate);
+      CHECK(fault_of(fmt::format(R"(graph @main (%x: {0}[3, 9, 5], %v: {0}[3, 1, 5], %n: i64[1]) {{
+        %i: i64[1] = remainder(%n, 9)
+        %y: {0}[3, 9, 5] = index_put(%x, %v, %i) {{accumulate = {1}, dims = [1]}}
+        return %y
+      }})", dtype, accumulate)) == "");
+    }
+}
+
+TEST_CASE("rows are put together in vectors where no bound cuts one, else element by element", "[ptx]") {
+  for (const int left : {32, 30})
+    CHECK(fault_of(fmt::format("graph @main (%a: f32[64, {0}], %b: f32[64, 16]) {{\n  %c: f32[64, {1}] = cat(%a, %b) {{dim = 1}}\n  %y: f32[64, {1}] = mul(%c, 2.0)\n  return %y\n}}", left, left + 16)) == "");
+}
+
 TEST_CASE("booleans and comparisons", "[ptx]") {
   CHECK(fault_of(R"(graph @main (%x: f32[37, 9], %y: f32[9]) {
     %c: bool[37, 9] = gt(%x, %y)

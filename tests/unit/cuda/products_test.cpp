@@ -262,6 +262,50 @@ double relative_error(const ops::HostTensor& got, const ops::HostTensor& want, s
 
 }  // namespace
 
+TEST_CASE("four warps multiply float32 that is not rounded, as three products of what threads lay out for them", "[ptx][products]") {
+  for (const bool left_moved : {false, true})
+    for (const bool right_moved : {false, true})
+      for (const auto& [m, k, n] : {std::tuple{64, 672, 64}, std::tuple{200, 700, 24}}) {
+        const auto operand = [](const std::string& name, bool moved, int rows, int columns) {
+          const std::string made = fmt::format("  %{0}: f32[{1}, {2}] = permute(%{0}t) {{dims = [1, 0]}}\n", name, rows, columns);
+          return moved ? std::pair(fmt::format("%{}t: f32[{}, {}]", name, columns, rows), made) : std::pair(fmt::format("%{}: f32[{}, {}]", name, rows, columns), std::string());
+        };
+        const auto [x, left] = operand("x", left_moved, m, k);
+        const auto [y, right] = operand("y", right_moved, k, n);
+        const std::string text = fmt::format("graph @main ({}, {}) {{\n{}{}  %z: f32[{}, {}] = matmul(%x, %y)\n  return %z\n}}", x, y, left, right, m, n);
+        INFO(text);
+        const ir::Graph graph = llvm_test::parse(text);
+        const auto [tensors, views] = llvm_test::random_inputs(graph);
+        auto made = ptx_test::schedule_graph(graph.clone(), true, {.warpgroups = true});
+        cuda::Schedule& schedule = made.kernels[0].schedule;
+        REQUIRE(schedule.product);
+        CHECK(schedule.product->lays_out);
+        schedule.product->cluster = 1;  // no block of the host reads another one's memory
+        schedule.units = codegen::Dim(schedule.product->blocks());
+        const auto got = ptx_test::run_on_host(made, views), want = ops::evaluate(graph, views, ops::Precision::judge);
+        CHECK(relative_error(got[0], want[0], std::int64_t{m} * n) < 5e-7);
+      }
+}
+
+TEST_CASE("weights that one kernel lays out are rounded there, or none of them is", "[ptx][products]") {
+  const auto rounded = [](const std::string& outputs) {
+    const std::string text = R"(graph @main (%x: f32[2, 12, 12, 32], %w: f32[32, 32, 3, 3], %z: f32[32, 32, 3, 3]) {
+      %v: f32[32, 3, 3, 32] = permute(%w) {dims = [0, 2, 3, 1]}
+      %u: f32[32, 3, 3, 32] = permute(%z) {dims = [0, 2, 3, 1]}
+      %a: f32[2, 12, 12, 32] = convolution_channels_last(%x, %v) {padding = [1, 1], stride = [1, 1]}
+      %b: f32[2, 12, 12, 32] = convolution_channels_last(%a, %u) {padding = [1, 1], stride = [1, 1]}
+      return )" + outputs + "\n}";
+    const auto made = scheduled(text, {.rounding = {.convolutions = true}, .warpgroups = true});
+    std::vector<bool> found;
+    for (const auto& kernel : made.kernels)
+      if (kernel.schedule.product) found.push_back(kernel.schedule.product->b.rounded);
+    CHECK(std::ranges::any_of(made.kernels, [](const auto& kernel) { return kernel.schedule.runs == 2; }));
+    return found;
+  };
+  CHECK(rounded("%b") == std::vector<bool>{true, true});
+  CHECK(rounded("%b, %u") == std::vector<bool>{false, false});
+}
+
 TEST_CASE("what only products read that round it is rounded where it is written", "[ptx][products]") {
   const cuda::ProductChoices rounding{.rounding = {.convolutions = true}, .warpgroups = true};
   for (const auto& [channels, results, side] : {std::tuple{32, 64, 12}})

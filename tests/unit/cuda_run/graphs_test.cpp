@@ -150,6 +150,33 @@ TEST_CASE("the gradient of a weight is computed beside that of the layer's input
   CHECK(fake_cuda_longest_path() == 2 * kLayers - 1);
 }
 
+TEST_CASE("equal small kernels start together, as many in a launch as its parameters have room for", "[graphs]") {
+  constexpr std::size_t kMany = 300;
+  std::string text = "graph @g (%n: f32[]", body, outputs;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    const std::string n = std::to_string(i);
+    text += ", %x" + n + ": f32[37] on device2:0";
+    body += "%s" + n + ": f32[37] on device2:0 = mul(%x" + n + ", %n)\n%y" + n + ": f32[37] on device2:0 = add(%s" + n + ", 1.0)\n";
+    outputs += (i ? ", %y" : "%y") + n;
+  }
+  CudaSession session;
+  const TestProgram program = session.compile(text + ") {\n" + body + "return " + outputs + "\n}\n");
+  const float number = 2;
+  std::vector<std::unique_ptr<Block>> blocks;
+  std::vector<const void*> inputs{&number};
+  std::vector<void*> results;
+  for (std::size_t i = 0; i < kMany; ++i) {
+    inputs.push_back(blocks.emplace_back(std::make_unique<Block>(session, 37 * 4))->at());
+    results.push_back(blocks.emplace_back(std::make_unique<Block>(session, 37 * 4))->at());
+  }
+  const std::size_t launches = fake_cuda_launches(), set = fake_cuda_set_nodes();
+  REQUIRE(run(program, inputs, results) == TENON_OK);
+  CHECK(fake_cuda_launches() == launches + 2);  // of three entries of 8 bytes each, 4096 bytes hold 170
+  std::swap(inputs[1], inputs[2]);
+  REQUIRE(run(program, inputs, results) == TENON_OK);
+  CHECK(fake_cuda_set_nodes() == set + 1);
+}
+
 TEST_CASE("a stream that the user captures is given the kernels one by one", "[graphs]") {
   CudaSession session;
   const TestProgram program = session.compile(kBranches);

@@ -111,12 +111,12 @@ TEST_CASE("weights are laid out beside the convolution before the one that reads
   std::vector<SaidLine> lines;
   CudaSession session;
   require_ok(tenon_session_on_log(session.get(), "steps", keep_line, &lines));
-  const TestProgram program = session.compile(R"(graph @g (%x: f32[2, 16, 16, 32] on device2:0, %v: f32[32, 32, 3, 3] on device2:0, %w: f32[32, 32, 3, 3] on device2:0) {
+  const TestProgram program = session.compile(R"(graph @g (%x: f32[2, 16, 16, 32] on device2:0, %v: f32[32, 32, 3, 3] on device2:0, %w: f32[48, 32, 3, 3] on device2:0) {
   %p: f32[32, 3, 3, 32] on device2:0 = permute(%v) {dims = [0, 2, 3, 1]}
   %a: f32[2, 16, 16, 32] on device2:0 = convolution_channels_last(%x, %p) {padding = [1, 1], stride = [1, 1]}
   %r: f32[2, 16, 16, 32] on device2:0 = relu(%a)
-  %q: f32[32, 3, 3, 32] on device2:0 = permute(%w) {dims = [0, 2, 3, 1]}
-  %b: f32[2, 16, 16, 32] on device2:0 = convolution_channels_last(%r, %q) {padding = [1, 1], stride = [1, 1]}
+  %q: f32[48, 3, 3, 32] on device2:0 = permute(%w) {dims = [0, 2, 3, 1]}
+  %b: f32[2, 16, 16, 48] on device2:0 = convolution_channels_last(%r, %q) {padding = [1, 1], stride = [1, 1]}
   return %b
 }
 )");

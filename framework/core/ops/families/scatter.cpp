@@ -262,6 +262,7 @@ Op index_put_op() {
                          infer::text(q.graph(), where.result));
       },
       index_put_body);
+  op.aliases.push_back({"tenon._by_torch.index_put", "(self, values, indices, dims, accumulate=False)", {}});
   op.samples = [] {
     const auto index = [](std::vector<std::int64_t> shape, std::int64_t bound) {
       return SampleOperand{.dtype = DType::i64, .shape = std::move(shape), .fill = Fill::signed_index, .bound = bound};

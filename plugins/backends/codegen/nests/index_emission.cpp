@@ -64,7 +64,26 @@ bool NestEmitter::varies(OpId id) {
   const bool one_a_lane = op.kind == OperationKind::old_value || (op.kind == OperationKind::reduced && results_vary_);
   bool result = varies(op.offset) || (one_a_lane && lane_);
   for (OpId a : op.args) result = result || (a != kNoOp && varies(a));
-  return op_varies_[id] = result;
+  return op_varies_[id] = result && !lanes_share_comparison(op);
+}
+
+std::optional<Dim> NestEmitter::difference_of_indices(const Operation& op) const {
+  const auto index_of = [&](OpId id) -> std::optional<Dim> {
+    const Operation& o = kernel_.operations[id];
+    if (o.kind == OperationKind::index) return o.offset;
+    if (o.kind == OperationKind::constant && o.dtype == DType::i64) return Dim(static_cast<std::int64_t>(o.payload));
+    return {};
+  };
+  const auto x = index_of(op.args[0]), y = index_of(op.args[1]);
+  return x && y ? std::optional(*x - *y) : std::nullopt;
+}
+
+/// Whether all lanes are on the same side of a bound: they begin at a multiple of their number from it.
+bool NestEmitter::lanes_share_comparison(const Operation& op) {
+  if (!lane_ || op.kind != OperationKind::primitive || (op.primitive != ops::Primitive::lt && op.primitive != ops::Primitive::ge)) return false;
+  const auto difference = difference_of_indices(op);
+  Affine affine;
+  return difference && lane_affine(*difference, affine) && affine.coefficient == Dim(1) && begins_at_multiple(*difference);
 }
 
 /// The value for lane 0 where the expression varies.

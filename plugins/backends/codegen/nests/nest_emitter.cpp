@@ -130,19 +130,15 @@ Lanes NestEmitter::primitive(const Operation& op) {
 }
 
 Lanes NestEmitter::compare_indices(const Operation& op) {
-  auto index_of = [&](OpId id) -> std::optional<Dim> {
-    const Operation& o = kernel_.operations[id];
-    if (o.kind == OperationKind::index) return o.offset;
-    if (o.kind == OperationKind::constant && o.dtype == DType::i64) return Dim(static_cast<std::int64_t>(o.payload));
-    return {};
-  };
-  const auto x = index_of(op.args[0]), y = index_of(op.args[1]);
-  if (!x || !y) return {};
-  if (index_type_ != ir_.getInt64Ty() && !varies(*x - *y)) {
-    const Lanes args[] = {{scalar(*x - *y), DType::i32, false}, {index_number(0), DType::i32, false}};
+  const auto difference = difference_of_indices(op);
+  if (!difference) return {};
+  const bool is_short = index_type_ != ir_.getInt64Ty();
+  if (lanes_share_comparison(op) || (is_short && !varies(*difference))) {
+    const DType dtype = is_short ? DType::i32 : DType::i64;
+    const Lanes args[] = {{scalar(*difference), dtype, false}, {index_number(0), dtype, false}};
     return b_.primitive(op.primitive, DType::b8, args);
   }
-  return lane_ ? Lanes{compare_lanes(op.primitive, *x - *y), DType::b8, true} : Lanes{};
+  return lane_ ? Lanes{compare_lanes(op.primitive, *difference), DType::b8, true} : Lanes{};
 }
 
 /// Compares a difference of indices with 0: lane numbers in 32 bits instead of indices in 64. Null when the difference does not

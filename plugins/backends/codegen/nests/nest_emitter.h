@@ -58,6 +58,9 @@ class NestEmitter {
   bool varies(const Dim& dim);
   bool varies(const ir::DimAtom& atom);
   bool lanes_share_quotient(const ir::DimAtom& division);
+  /// Of a comparison of indices, their difference.
+  std::optional<Dim> difference_of_indices(const Operation& op) const;
+  bool lanes_share_comparison(const Operation& op);
   bool varies(OpId op);
   llvm::Value* scalar(const Dim& dim);
   llvm::Value* scalar_term(const ir::DimTerm& term);

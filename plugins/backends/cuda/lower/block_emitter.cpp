@@ -30,6 +30,10 @@ void BlockEmitter::emit(const std::string& name) {
   isa_.begin(b_);
   const auto wide = [&](Value* v) { return ir_.CreateZExt(v, ir_.getInt64Ty()); };
   Value *block = wide(isa_.block_number(b_)), *thread = wide(isa_.thread_number(b_));
+  if (schedule_.runs > 1) {
+    Value* blocks = scalar(schedule_.blocks());
+    run_ = ir_.CreateUDiv(block, blocks), block = ir_.CreateURem(block, blocks);
+  }
   if (schedule_.kind == Schedule::Kind::columns) {
     columns(block, thread);
   } else if (schedule_.kind == Schedule::Kind::tiles) {

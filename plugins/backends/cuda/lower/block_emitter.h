@@ -80,6 +80,8 @@ class BlockEmitter : protected codegen::NestEmitter {
   // ---- memory (thread_memory.cpp)
   llvm::Value* graph_symbol(SymbolId symbol) override;
   llvm::Value* start_of_buffer(std::uint64_t number) override;
+  /// What the parameter of a buffer would be, as bits, where a table has those of several runs.
+  llvm::Value* of_run(std::uint64_t number);
   Lanes load(const codegen::Operation& op) override;
   Lanes checked(const codegen::Operation& op) override;
   void store(const codegen::Store& store) override;
@@ -90,6 +92,7 @@ class BlockEmitter : protected codegen::NestEmitter {
   /// The address of the element of one lane.
   llvm::Value* address_of_lane(std::uint64_t buffer, const Dim& place, std::uint64_t lane);
 
+  llvm::Value* run_ = nullptr;     // of the block, i64; null where a launch is one run
   llvm::Value* thread_ = nullptr;  // in its team, i64
   llvm::Value* inside_ = nullptr;  // i1: the team has a unit of its own; null: all have. One that has none stays for the sake of the others
   struct InTile {

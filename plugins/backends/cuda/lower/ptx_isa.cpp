@@ -35,14 +35,19 @@ Value* PtxIsa::function(LaneBuilder& b, ops::Primitive p, Value* x, Value* y) co
 
 llvm::Function* PtxIsa::make_kernel(LaneBuilder& b, const codegen::Kernel& kernel, const Schedule& schedule, const std::string& name) const {
   auto& context = b.ir.getContext();
-  std::vector<llvm::Type*> parameters(memory_buffers(kernel), llvm::PointerType::get(context, global_memory()));
-  for (std::size_t i = 0; i < parameters.size(); ++i)
+  const bool has_table = schedule.runs > 1;
+  std::vector<llvm::Type*> parameters(has_table ? 1 : memory_buffers(kernel), llvm::PointerType::get(context, has_table ? 0 : global_memory()));
+  for (std::size_t i = 0; i < parameters.size() && !has_table; ++i)
     if (schedule.is_number(i)) parameters[i] = b.ir.getInt64Ty();
   parameters.insert(parameters.end(), schedule.symbols.size(), b.ir.getInt64Ty());
   auto* function = llvm::Function::Create(llvm::FunctionType::get(b.ir.getVoidTy(), parameters, false), llvm::Function::ExternalLinkage, name, b.module());
   function->setCallingConv(llvm::CallingConv::PTX_Kernel);
   declare(*function);
-  for (unsigned i = 0; i < memory_buffers(kernel); ++i)
+  if (has_table) {
+    function->addParamAttr(0, llvm::Attribute::getWithByValType(context, llvm::ArrayType::get(b.ir.getInt64Ty(), schedule.runs * memory_buffers(kernel))));
+    function->addParamAttr(0, llvm::Attribute::getWithAlignment(context, llvm::Align(sizeof(std::uint64_t))));
+  }
+  for (unsigned i = 0; i < memory_buffers(kernel) && !has_table; ++i)
     if (!schedule.is_number(i)) function->addParamAttr(i, llvm::Attribute::getWithAlignment(context, llvm::Align(schedule.alignments[i])));
   const auto note = [&](const char* what, std::uint32_t number) -> llvm::Metadata* {
     return llvm::MDNode::get(context, {llvm::ConstantAsMetadata::get(function), llvm::MDString::get(context, what), llvm::ConstantAsMetadata::get(b.ir.getInt32(number))});
@@ -58,8 +63,12 @@ Value* PtxIsa::buffer(LaneBuilder&, llvm::Function& kernel, std::size_t number) 
 
 Value* PtxIsa::number(LaneBuilder&, llvm::Function& kernel, std::size_t number) const { return kernel.getArg(static_cast<unsigned>(number)); }
 
-Value* PtxIsa::symbol(LaneBuilder&, llvm::Function& kernel, std::size_t buffers, std::size_t number) const {
-  return kernel.getArg(static_cast<unsigned>(buffers + number));
+Value* PtxIsa::in_table(LaneBuilder& b, llvm::Function& kernel, Value* entry) const {
+  return b.ir.CreateLoad(b.ir.getInt64Ty(), b.ir.CreateGEP(b.ir.getInt64Ty(), kernel.getArg(0), entry));
+}
+
+Value* PtxIsa::symbol(LaneBuilder&, llvm::Function& kernel, std::size_t before, std::size_t number) const {
+  return kernel.getArg(static_cast<unsigned>(before + number));
 }
 
 Value* PtxIsa::block_number(LaneBuilder& b) const { return b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x, {}, {}); }

@@ -33,8 +33,10 @@ class PtxIsa : public codegen::Isa {
   virtual void begin(codegen::LaneBuilder& b) const;
   /// The bits, as i64, of a buffer that its parameter gives itself.
   virtual llvm::Value* number(codegen::LaneBuilder& b, llvm::Function& kernel, std::size_t number) const;
-  /// `number` counts Schedule::symbols, after so many buffers.
-  virtual llvm::Value* symbol(codegen::LaneBuilder& b, llvm::Function& kernel, std::size_t buffers, std::size_t number) const;
+  /// The 8 bytes of an entry, an i64, of the table that is the first parameter of a kernel of several runs.
+  virtual llvm::Value* in_table(codegen::LaneBuilder& b, llvm::Function& kernel, llvm::Value* entry) const;
+  /// `number` counts Schedule::symbols, after so many parameters.
+  virtual llvm::Value* symbol(codegen::LaneBuilder& b, llvm::Function& kernel, std::size_t before, std::size_t number) const;
   virtual unsigned global_memory() const { return 1; }  // as an address space
 
   // ---- a thread (numbers are i32)
@@ -73,9 +75,9 @@ class PtxIsa : public codegen::Isa {
     llvm::Value *rows, *columns;
     unsigned parts;
   };
-  /// sums + a * b, from sm_90a on; of a warp 16 rows, and of each 8 columns four sums as `multiply` has them. Nothing may touch them, nor what `left` has,
+  /// sums + a * b of all operands, each in registers or each not, from sm_90a on; of a warp 16 rows, and of each 8 columns four sums as `multiply` has them. Nothing may touch them, nor what `left` has,
   /// before they are waited for.
-  virtual std::vector<llvm::Value*> multiply_by_warpgroup(codegen::LaneBuilder& b, DType dtype, const WarpgroupOperands& operands, std::span<llvm::Value* const> sums) const;
+  virtual std::vector<llvm::Value*> multiply_by_warpgroup(codegen::LaneBuilder& b, DType dtype, std::span<const WarpgroupOperands> operands, std::span<llvm::Value* const> sums) const;
   virtual std::vector<llvm::Value*> wait_for_warpgroup(codegen::LaneBuilder& b, std::span<llvm::Value* const> sums) const;
   /// Waits for all threads of the block, as `meet`: whether the i1 holds for one of them.
   virtual llvm::Value* any_of_block(codegen::LaneBuilder& b, llvm::Value* condition) const;
@@ -84,8 +86,6 @@ class PtxIsa : public codegen::Isa {
   virtual llvm::Value* number_in_cluster(codegen::LaneBuilder& b) const;
   /// One, two or four floats at the place of another block's memory that the address is in this block's.
   virtual std::vector<llvm::Value*> load_from_cluster(codegen::LaneBuilder& b, llvm::Value* address, unsigned block, unsigned count) const;
-  /// A float32 as the nearest of tf32, as bits.
-  virtual llvm::Value* rounded_to_tf32(codegen::LaneBuilder& b, llvm::Value* element) const;
 
  private:
   bool waits_;

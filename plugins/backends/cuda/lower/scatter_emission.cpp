@@ -1,4 +1,5 @@
-// Scatters whose points may run in any order: each point is combined with what its target has by then, again where somebody else was quicker.
+// Scatters whose points may run in any order: each point is combined with what its target has by then, again where somebody else was quicker. Points of which
+// no two meet store as others do.
 #include <algorithm>
 
 #include "core/base/error.h"
@@ -43,6 +44,10 @@ Value* BlockEmitter::added_in_memory(const codegen::Store& s) {
 void BlockEmitter::scatter(const codegen::Store& s) {
   const DType storage = kernel_.buffers[s.buffer].dtype;
   llvm::Type* type = b_.storage_type(storage);
+  if (has_points_apart(kernel_)) {
+    old_ = b_.from_storage(element_of(type, place_in_buffer(s.buffer, s.offset), storage, nullptr), storage, false);
+    return store(s);
+  }
   const auto bits = static_cast<unsigned>(8 * size_of(storage));
   llvm::IntegerType* word = ir_.getIntNTy(std::max(bits, 32u));
   const llvm::Align alignment(word->getBitWidth() / 8);

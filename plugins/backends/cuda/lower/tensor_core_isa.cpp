@@ -87,28 +87,34 @@ std::vector<Value*> PtxIsa::wait_for_warpgroup(LaneBuilder& b, std::span<Value* 
 void PtxIsa::show_to_warpgroups(LaneBuilder& b) const { call(b, b.ir.getVoidTy(), {}, "fence.proxy.async.shared::cta;", "~{memory}", true); }
 
 /// See the PTX ISA, "asynchronous warpgroup level matrix instructions".
-std::vector<Value*> PtxIsa::multiply_by_warpgroup(LaneBuilder& b, DType dtype, const WarpgroupOperands& operands, std::span<Value* const> sums) const {
-  const bool in_registers = !operands.left.empty();
-  std::vector<Value*> arguments(operands.left.begin(), operands.left.end());
-  std::string constraints, all_sums;
+std::vector<Value*> PtxIsa::multiply_by_warpgroup(LaneBuilder& b, DType dtype, std::span<const WarpgroupOperands> operands, std::span<Value* const> sums) const {
+  std::string constraints, all_sums, code = "{ .reg .b64 a, b; wgmma.fence.sync.aligned; ";
   for (std::size_t i = 0; i < sums.size(); ++i) constraints += "=f,", all_sums += fmt::format("{}${}", i == 0 ? "" : ", ", i);
-  for (std::size_t i = 0; i < arguments.size(); ++i) constraints += "r,";
-  if (!in_registers) arguments.push_back(rows_in_shared(b, operands.rows)), constraints += "l,";
-  arguments.push_back(rows_in_shared(b, operands.columns)), constraints += "l";
-  const std::size_t first = sums.size(), columns = first + arguments.size() - 1;
-  const std::string type = dtype == DType::f32 ? "tf32" : std::string(name_of(dtype)), order = dtype == DType::f32 ? "" : in_registers ? ", 0" : ", 0, 0";
-  std::string code = "{ .reg .b64 a, b; wgmma.fence.sync.aligned; ";
-  for (unsigned part = 0; part < operands.parts; ++part) {
-    const std::size_t at = first + 4 * part;
-    const std::string left = in_registers ? fmt::format("{{${}, ${}, ${}, ${}}}", at, at + 1, at + 2, at + 3) : "a";
-    if (!in_registers) code += fmt::format("add.s64 a, ${}, {}; ", first, 2 * part);
-    code += fmt::format("add.s64 b, ${}, {}; wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} {{{}}}, {}, b, 1, 1, 1{}; ", columns, 2 * part, 2 * sums.size(), 32 / size_of(dtype), type, type, all_sums, left, order);
+  std::vector<Value*> arguments;
+  const auto add = [&](Value* argument, const char* constraint) {
+    arguments.push_back(argument), constraints += constraint;
+    return sums.size() + arguments.size() - 1;
+  };
+  for (const WarpgroupOperands& each : operands) {
+    const bool in_registers = !each.left.empty();
+    std::size_t first = 0;
+    for (std::size_t i = 0; i < each.left.size(); ++i)
+      if (const std::size_t at = add(each.left[i], "r,"); i == 0) first = at;
+    if (!in_registers) first = add(rows_in_shared(b, each.rows), "l,");
+    const std::size_t columns = add(rows_in_shared(b, each.columns), "l,");
+    const std::string type = dtype == DType::f32 ? "tf32" : std::string(name_of(dtype)), order = dtype == DType::f32 ? "" : in_registers ? ", 0" : ", 0, 0";
+    for (unsigned part = 0; part < each.parts; ++part) {
+      const std::size_t at = first + 4 * part;
+      const std::string left = in_registers ? fmt::format("{{${}, ${}, ${}, ${}}}", at, at + 1, at + 2, at + 3) : "a";
+      if (!in_registers) code += fmt::format("add.s64 a, ${}, {}; ", first, 2 * part);
+      code += fmt::format("add.s64 b, ${}, {}; wgmma.mma_async.sync.aligned.m64n{}k{}.f32.{}.{} {{{}}}, {}, b, 1, 1, 1{}; ", columns, 2 * part, 2 * sums.size(), 32 / size_of(dtype), type, type, all_sums, left, order);
+    }
   }
   code += "wgmma.commit_group.sync.aligned; }";
-  for (std::size_t i = 0; i < sums.size(); ++i) constraints += fmt::format(",{}", i);
+  for (std::size_t i = 0; i < sums.size(); ++i) constraints += fmt::format("{},", i);
   arguments.insert(arguments.end(), sums.begin(), sums.end());
   auto* record = llvm::StructType::get(b.ir.getContext(), std::vector<llvm::Type*>(sums.size(), b.ir.getFloatTy()));
-  return fields(b, call(b, record, arguments, code, constraints + ",~{memory}", true), static_cast<unsigned>(sums.size()));
+  return fields(b, call(b, record, arguments, code, constraints + "~{memory}", true), static_cast<unsigned>(sums.size()));
 }
 
 Value* PtxIsa::any_of_block(LaneBuilder& b, Value* condition) const {
@@ -130,11 +136,6 @@ std::vector<Value*> PtxIsa::load_from_cluster(LaneBuilder& b, Value* address, un
   auto* all = llvm::StructType::get(b.ir.getContext(), std::vector<llvm::Type*>(count, number));
   const std::string code = count == 2 ? "ld.shared::cluster.v2.f32 {$0, $1}, [$2];" : "ld.shared::cluster.v4.f32 {$0, $1, $2, $3}, [$4];";
   return fields(b, call(b, all, there, code, count == 2 ? "=f,=f,r,~{memory}" : "=f,=f,=f,=f,r,~{memory}", true), count);
-}
-
-Value* PtxIsa::rounded_to_tf32(LaneBuilder& b, Value* element) const {
-  Value* arguments[] = {element};
-  return call(b, b.ir.getInt32Ty(), arguments, "cvt.rna.tf32.f32 $0, $1;", "=r,f", false);
 }
 
 }  // namespace tenon::cuda

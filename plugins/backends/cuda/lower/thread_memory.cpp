@@ -13,10 +13,16 @@ using llvm::Value;
 Value* BlockEmitter::graph_symbol(SymbolId symbol) {
   const auto found = std::ranges::find(schedule_.symbols, symbol);
   TENON_CHECK(found != schedule_.symbols.end(), "a kernel needs a size that it is not given");
-  return isa_.symbol(b_, *function_, memory_buffers(kernel_), static_cast<std::size_t>(found - schedule_.symbols.begin()));
+  return isa_.symbol(b_, *function_, run_ ? 1 : memory_buffers(kernel_), static_cast<std::size_t>(found - schedule_.symbols.begin()));
 }
 
-Value* BlockEmitter::start_of_buffer(std::uint64_t number) { return isa_.buffer(b_, *function_, number); }
+Value* BlockEmitter::start_of_buffer(std::uint64_t number) {
+  return run_ ? ir_.CreateIntToPtr(of_run(number), llvm::PointerType::get(ir_.getContext(), isa_.global_memory())) : isa_.buffer(b_, *function_, number);
+}
+
+Value* BlockEmitter::of_run(std::uint64_t number) {
+  return isa_.in_table(b_, *function_, ir_.CreateAdd(ir_.CreateMul(run_, ir_.getInt64(memory_buffers(kernel_))), ir_.getInt64(number)));
+}
 
 Value* BlockEmitter::zeros() {
   llvm::Module& module = b_.module();
@@ -61,7 +67,7 @@ codegen::Lanes BlockEmitter::load(const Operation& op) {
   if (op.masked) mask = by_lane ? b_.widen(value(op.args[0])) : value(op.args[0]);
   Lanes loaded;
   if (schedule_.is_number(op.payload)) {
-    loaded = b_.from_storage(from_bits(isa_.number(b_, *function_, op.payload), type), storage, false);
+    loaded = b_.from_storage(from_bits(run_ ? of_run(op.payload) : isa_.number(b_, *function_, op.payload), type), storage, false);
   } else if (!by_lane) {
     loaded = b_.from_storage(element_of(type, place_in_buffer(op.payload, op.offset), storage, mask.value), storage, false);
   } else if (is_vector(op.offset) && !(op.masked && varies(op.args[0]))) {

@@ -85,7 +85,8 @@ Value* ProductEmitter::shared(Value* bytes) { return ir_.CreateGEP(ir_.getInt8Ty
 ProductEmitter::Carried ProductEmitter::sums() {
   const unsigned ahead = product_.stages - 1;
   const auto stage_of = [&](Value* step) {
-    return shared(ir_.CreateMul(ir_.CreateURem(ir_.CreateTrunc(step, ir_.getInt32Ty()), number(product_.stages)), number(product_.stage_bytes())));
+    Value* place = ir_.CreateMul(ir_.CreateURem(ir_.CreateTrunc(step, ir_.getInt32Ty()), number(product_.stages)), number(product_.stage_bytes()));
+    return shared(ir_.CreateAdd(place, number(product_.laid_bytes())));
   };
   const auto load = [&](Value* step) {
     where(ir_.CreateICmpULT(step, end_step_), [&] { load_step(stage_of(step), step); });
@@ -95,16 +96,19 @@ ProductEmitter::Carried ProductEmitter::sums() {
     load(step);
     return Carried{};
   });
-  Carried initial(std::size_t{4} * tiles_down() * tiles_across(), llvm::ConstantFP::get(ir_.getFloatTy(), 0));
-  Carried all = loop(first_step_, end_step_, 1, false, SymbolId(), std::move(initial), [&](Value* step, Carried before) {
+  const Carried none(std::size_t{4} * tiles_down() * tiles_across(), llvm::ConstantFP::get(ir_.getFloatTy(), 0));
+  Carried all = loop(first_step_, end_step_, 1, false, SymbolId(), none, [&](Value* step, Carried before) {
     isa_.wait_for_copies(b_, ahead - 1);
     Value* next = ir_.CreateAdd(step, ir_.getInt64(ahead));
     if (product_.by_warpgroups) {  // they multiply while the threads load
+      if (product_.lays_out) isa_.meet(b_), lay_out_right(stage_of(step));
       isa_.show_to_warpgroups(b_);
       isa_.meet(b_);
-      const Carried sums = multiplied_by_warpgroup(stage_of(step), before);
+      const Carried sums = multiplied_by_warpgroup(stage_of(step), product_.is_exact() ? none : before);
       load(next);
-      return isa_.wait_for_warpgroup(b_, sums);
+      Carried made = isa_.wait_for_warpgroup(b_, sums);
+      for (std::size_t i = 0; i < made.size() && product_.is_exact(); ++i) made[i] = ir_.CreateFAdd(before[i], made[i]);
+      return made;
     }
     isa_.meet(b_);
     load(next);

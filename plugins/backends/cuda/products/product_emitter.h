@@ -70,6 +70,7 @@ class ProductEmitter final : private BlockEmitter {
   // ---- tensor cores (tensor_cores.cpp)
   Carried multiplied(llvm::Value* stage, Carried sums);
   Carried multiplied_by_warpgroup(llvm::Value* stage, const Carried& sums);
+  void lay_out_right(llvm::Value* stage);
   void multiply(const Fragments& a, const Fragments& b, Carried& sums);
   void multiply_tiles(const std::vector<Registers>& a, const std::vector<Registers>& b, Carried& sums);
   Fragments fragments(const Side& side, llvm::Value* stage, unsigned part, unsigned tiles, llvm::Value* first);
@@ -80,6 +81,7 @@ class ProductEmitter final : private BlockEmitter {
   llvm::Value* of_group(const Side& side, llvm::Value* stage);
   Carried exact_where_odd(Carried sums);
   Carried plain_sums(llvm::Value* stage, Carried before);
+  llvm::Value* place_of_element(const Side& side, llvm::Value* stage, llvm::Value* place, llvm::Value* depth);
   llvm::Value* element_at(const Side& side, llvm::Value* stage, llvm::Value* place, llvm::Value* depth);
   llvm::Value* at_bytes(llvm::Value* stage, llvm::Value* bytes) { return ir_.CreateGEP(ir_.getInt8Ty(), stage, bytes); }
 

@@ -15,8 +15,7 @@ namespace {
 
 /// What a plan does with a value.
 struct Use {
-  KernelStep* writer = nullptr;
-  std::uint32_t buffer = 0;  // of the writer
+  bool is_written = false;
   bool is_rounded = false;   // by a product that reads it
   bool is_exact = false;     // by who needs all of it, or writes it in another way
 };
@@ -31,14 +30,20 @@ class RoundedValues {
   }
 
   void round() {
-    for (auto& [value, use] : uses_)
-      if (is_rounded_early(use)) round_stores(use.writer->kernel, use.buffer);
+    for (Step& step : plan_.steps)
+      if (auto* kernel = std::get_if<KernelStep>(&step)) round_stores(*kernel);
     for (Step& step : plan_.steps)
       if (auto* kernel = std::get_if<KernelStep>(&step)) tell(*kernel);
   }
 
  private:
-  static bool is_rounded_early(const Use& use) { return use.writer && use.is_rounded && !use.is_exact; }
+  static bool is_rounded_early(const Use& use) { return use.is_written && use.is_rounded && !use.is_exact; }
+
+  static std::vector<std::vector<ValueId>> runs_of(const KernelStep& step) {
+    std::vector<std::vector<ValueId>> runs = step.others;
+    runs.push_back(step.buffers);
+    return runs;
+  }
 
   static const Multiplied* rounding_product(const Kernel& kernel) {
     const auto* product = dynamic_cast<const Multiplied*>(kernel.schedule.get());
@@ -49,21 +54,31 @@ class RoundedValues {
     std::vector<OpId> rounded;
     if (rounding_product(step.kernel))
       if (const auto tile = product_tile(step.kernel, step.starts); tile && tile->rounds) rounded = {tile->a.copied, tile->b.copied};
-    for (std::uint32_t b = 0; b < step.buffers.size(); ++b) {
-      if (step.kernel.buffers[b].row) continue;
-      Use& use = uses_[step.buffers[b].value];
-      const bool is_plain = step.others.empty() && !step.kernel.scatter && step.kernel.buffers[b].dtype == DType::f32;
-      use.is_exact = use.is_exact || !is_plain || (step.kernel.buffers[b].written && use.writer);
-      if (step.kernel.buffers[b].written) use.writer = &step, use.buffer = b;
+    for (const std::vector<ValueId>& run : runs_of(step)) {
+      for (std::uint32_t b = 0; b < run.size(); ++b) {
+        if (step.kernel.buffers[b].row) continue;
+        Use& use = uses_[run[b].value];
+        const bool is_plain = !step.kernel.scatter && step.kernel.buffers[b].dtype == DType::f32, is_written = step.kernel.buffers[b].written;
+        use.is_exact = use.is_exact || !is_plain || (is_written && use.is_written);
+        use.is_written = use.is_written || is_written;
+      }
+      for (OpId id = 0; id < step.kernel.operations.size(); ++id) {
+        const Operation& op = step.kernel.operations[id];
+        if (op.kind != OperationKind::load || step.kernel.buffers[op.payload].row) continue;
+        Use& use = uses_[run[op.payload].value];
+        const bool is_operand = std::ranges::find(rounded, id) != rounded.end();
+        use.is_rounded = use.is_rounded || is_operand, use.is_exact = use.is_exact || !is_operand || step.kernel.buffers[op.payload].written;
+      }
     }
-    for (const auto& values : step.others)
-      for (const ValueId v : values) uses_[v.value].is_exact = true;
-    for (OpId id = 0; id < step.kernel.operations.size(); ++id) {
-      const Operation& op = step.kernel.operations[id];
-      if (op.kind != OperationKind::load || step.kernel.buffers[op.payload].row) continue;
-      Use& use = uses_[step.buffers[op.payload].value];
-      const bool is_operand = std::ranges::find(rounded, id) != rounded.end();
-      use.is_rounded = use.is_rounded || is_operand, use.is_exact = use.is_exact || !is_operand || step.kernel.buffers[op.payload].written;
+  }
+
+  /// Of all runs of a kernel, or of none.
+  void round_stores(KernelStep& step) {
+    for (std::uint32_t b = 0; b < step.buffers.size(); ++b) {
+      if (!step.kernel.buffers[b].written || step.kernel.buffers[b].row) continue;
+      const std::vector<std::vector<ValueId>> runs = runs_of(step);
+      if (std::ranges::all_of(runs, [&](const auto& run) { return is_rounded_early(uses_[run[b].value]); })) round_stores(step.kernel, b);
+      else for (const auto& run : runs) uses_[run[b].value].is_exact = true;
     }
   }
 

@@ -15,8 +15,8 @@ namespace {
 
 /// The sum that tensor cores take at once, in bytes, and half of it: what a matrix of eight rows has of it.
 constexpr unsigned kPartBytes = 32, kMatrixBytes = 16;
-/// A sum so short is rounded after each part: a library's sums of float32 err as little.
-constexpr std::int64_t kShortSum = 640;
+/// Of float32: half of the last place of tf32, and what that holds.
+constexpr unsigned kHalfOfLast = 1u << 12, kHeld = ~0u << 13;
 
 }  // namespace
 
@@ -41,7 +41,8 @@ ProductEmitter::Carried ProductEmitter::multiplied_by_warpgroup(Value* stage, co
   constexpr unsigned kWarpgroupRows = 64;
   const unsigned parts = product_.block_bytes / kPartBytes / product_.groups;
   Value *left = of_group(sides_[0], stage), *right = at_bytes(of_group(sides_[1], stage), number(sides_[1].start));
-  Registers words;
+  if (product_.lays_out) right = shared(ir_.CreateMul(group_, number(product_.block_bytes / product_.groups)));
+  Registers words, small;
   Value* rows = nullptr;
   if (product_.a.swizzled) {
     Value* first = ir_.CreateMul(ir_.CreateUDiv(warp_row_, number(kWarpgroupRows)), number(kWarpgroupRows * product_.block_bytes));
@@ -50,9 +51,40 @@ ProductEmitter::Carried ProductEmitter::multiplied_by_warpgroup(Value* stage, co
     for (unsigned i = 0; i < parts; ++i) {
       const Fragments a = fragments(sides_[0], left, i, tiles_down(), warp_row_);
       words.insert(words.end(), a.large[0].begin(), a.large[0].end());
+      if (product_.is_exact()) small.insert(small.end(), a.small[0].begin(), a.small[0].end());
     }
   }
-  return isa_.multiply_by_warpgroup(b_, product_.dtype, {words, rows, right, parts}, sums);
+  std::vector<PtxIsa::WarpgroupOperands> all;
+  if (product_.is_exact()) all = {{small, nullptr, right, parts}, {words, nullptr, at_bytes(right, number(product_.laid_tile_bytes())), parts}};
+  all.push_back({words, rows, right, parts});
+  return isa_.multiply_by_warpgroup(b_, product_.dtype, all, sums);
+}
+
+/// The right operand of a stage in tiles that warpgroups read, in rows of the sum. Threads that follow each other take vectors that do.
+void ProductEmitter::lay_out_right(Value* stage) {
+  const Side& side = sides_[1];
+  const unsigned columns = product_.block_columns, in_row = product_.block_bytes / kMatrixBytes;
+  const bool along = side.operand.along_sum;
+  constexpr unsigned kLanes = kMatrixBytes / sizeof(float);
+  auto* four = llvm::FixedVectorType::get(ir_.getFloatTy(), kLanes);
+  auto* words = llvm::FixedVectorType::get(ir_.getInt32Ty(), kLanes);
+  for (unsigned first = 0; first < columns * in_row; first += kBlock) {
+    Value* at = ir_.CreateAdd(thread32_, number(first));
+    Value *column = along ? ir_.CreateUDiv(at, number(in_row)) : ir_.CreateURem(at, number(columns)), *vector = along ? ir_.CreateURem(at, number(in_row)) : ir_.CreateUDiv(at, number(columns));
+    Value *depth = ir_.CreateMul(vector, number(kLanes)), *element = llvm::PoisonValue::get(four);
+    if (along) element = ir_.CreateAlignedLoad(four, place_of_element(side, stage, column, depth), llvm::Align(kMatrixBytes));
+    else for (unsigned i = 0; i < kLanes; ++i) element = ir_.CreateInsertElement(element, element_at(side, stage, column, ir_.CreateAdd(depth, number(i))), i);
+    const auto all = [&](unsigned n) { return ir_.CreateVectorSplat(kLanes, number(n)); };
+    Value *bits = ir_.CreateBitCast(element, words), *more = ir_.CreateAdd(bits, all(kHalfOfLast));
+    Value* place = ir_.CreateAdd(ir_.CreateMul(column, number(product_.block_bytes)), ir_.CreateMul(ir_.CreateXor(vector, ir_.CreateURem(column, number(8))), number(kMatrixBytes)));
+    const auto store = [&](Value* made, unsigned tile) { ir_.CreateAlignedStore(made, shared(ir_.CreateAdd(place, number(tile * product_.laid_tile_bytes()))), llvm::Align(kMatrixBytes)); };
+    if (!product_.is_exact()) {
+      store(ir_.CreateSelect(ir_.CreateFCmpUNO(element, element), bits, more), 0);
+      continue;
+    }
+    Value* large = ir_.CreateAnd(more, all(kHeld));
+    store(large, 0), store(ir_.CreateFSub(element, ir_.CreateBitCast(large, four)), 1);
+  }
 }
 
 /// A stage from where the warp's group has its parts of the sum.
@@ -124,24 +156,27 @@ ProductEmitter::Registers ProductEmitter::words_of(const Side& side, Value* stag
   return words;
 }
 
-Value* ProductEmitter::element_at(const Side& side, Value* stage, Value* place, Value* depth) {
+Value* ProductEmitter::element_at(const Side& side, Value* stage, Value* place, Value* depth) { return ir_.CreateLoad(ir_.getFloatTy(), place_of_element(side, stage, place, depth)); }
+
+Value* ProductEmitter::place_of_element(const Side& side, Value* stage, Value* place, Value* depth) {
   const unsigned bytes = product_.row_bytes(side.operand, side.extent);
   Value *down = side.operand.along_sum ? place : depth, *along = side.operand.along_sum ? depth : place;
-  return ir_.CreateLoad(ir_.getFloatTy(), at_bytes(stage, ir_.CreateAdd(number(side.start), ir_.CreateAdd(ir_.CreateMul(down, number(bytes)), ir_.CreateMul(along, number(sizeof(float)))))));
+  return at_bytes(stage, ir_.CreateAdd(number(side.start), ir_.CreateAdd(ir_.CreateMul(down, number(bytes)), ir_.CreateMul(along, number(sizeof(float))))));
 }
 
+/// What tensor cores cut off of what is left is below what float32 holds. Where the element is no finite number, what is left is NaN, even where the sum of
+/// bits has made a number of a NaN.
 void ProductEmitter::split(const Registers& words, Registers& large, Registers& small) {
   large.clear();
   for (Value* word : words) {
-    Value* element = ir_.CreateBitCast(word, ir_.getFloatTy());
-    large.push_back(isa_.rounded_to_tf32(b_, element));
-    small.push_back(isa_.rounded_to_tf32(b_, ir_.CreateFSub(element, ir_.CreateBitCast(large.back(), ir_.getFloatTy()))));
+    large.push_back(ir_.CreateAnd(ir_.CreateAdd(word, number(kHalfOfLast)), number(kHeld)));
+    const auto as_float = [&](Value* bits) { return ir_.CreateBitCast(bits, ir_.getFloatTy()); };
+    small.push_back(ir_.CreateBitCast(ir_.CreateFSub(as_float(word), as_float(large.back())), ir_.getInt32Ty()));
   }
 }
 
 /// Tensor cores cut off what tf32 does not hold: half of its last place is added before. A NaN stays what it is.
 ProductEmitter::Registers ProductEmitter::rounded(const Registers& words) {
-  constexpr unsigned kHalfOfLast = 1u << 12;
   Registers made;
   for (Value* word : words) {
     Value* element = ir_.CreateBitCast(word, ir_.getFloatTy());

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include "device/cards.h"
@@ -78,18 +77,6 @@ CardCode::CardCode(const HostServices& host, int ordinal, const ScheduledPlan& p
   if (count > 1 && !host.log_enabled("kernel_code")) host.parallel_for(0, count, 1, work);  // what is logged is in the order of the plan
   else work(0, count);
   for (std::size_t i = 0; i < schedules_.size(); ++i) functions_.push_back(modules_[module_of[i]]->function(function_of(plan, i, *texts[module_of[i]]), schedules_[i].launch_bytes()));
-}
-
-std::unique_ptr<CardCode::Prepared> CardCode::take(const std::vector<std::uint64_t>& given, std::size_t most) {
-  const std::lock_guard lock(mutex_);
-  auto found = std::ranges::find_if(prepared_, [&](const auto& one) { return one->given == given; });
-  if (found == prepared_.end()) {
-    if (prepared_.size() < most) return std::make_unique<Prepared>();
-    found = prepared_.begin();
-  }
-  auto taken = std::move(*found);
-  prepared_.erase(found);
-  return taken;
 }
 
 void CardCode::give_back(std::unique_ptr<Prepared> prepared) {

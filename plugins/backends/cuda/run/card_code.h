@@ -1,6 +1,7 @@
 // The kernels of a plan as functions on a card: from the store, else compiled.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -27,8 +28,19 @@ class CardCode {
     std::unique_ptr<LaunchGraph> graph;
     std::vector<std::uint64_t> given;
   };
-  /// One that no other call has: the one that was last given this; else a new one where fewer than `most` wait; else the one that has waited for longest.
-  std::unique_ptr<Prepared> take(const std::vector<std::uint64_t>& given, std::size_t most);
+  /// One that no other call has: the one of which `is_it` holds; else a new one where fewer than `most` wait; else the one that has waited for longest.
+  template <class IsIt>
+  std::unique_ptr<Prepared> take(const IsIt& is_it, std::size_t most) {
+    const std::lock_guard lock(mutex_);
+    auto found = std::ranges::find_if(prepared_, [&](const auto& one) { return is_it(*one); });
+    if (found == prepared_.end()) {
+      if (prepared_.size() < most) return std::make_unique<Prepared>();
+      found = prepared_.begin();
+    }
+    auto taken = std::move(*found);
+    prepared_.erase(found);
+    return taken;
+  }
   void give_back(std::unique_ptr<Prepared> prepared);
 
  private:

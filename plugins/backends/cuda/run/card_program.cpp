@@ -28,8 +28,9 @@ int ordinal_of(const ir::Graph& graph) {
 }
 
 ScheduledPlan plan_of(const ir::Graph& graph, const CardProgram::Options& options, int ordinal) {
-  const std::string& architecture = Cards::get().at(ordinal).architecture;
-  return plan_with_code(graph, {options.fuse, options.tensor_cores && has_tensor_cores(architecture), has_clusters(architecture), has_warpgroups(architecture), options.rounding}).value();
+  PlanChoices choices = choices_for(Cards::get().at(ordinal).architecture);
+  choices.fuse = options.fuse, choices.has_tensor_cores = choices.has_tensor_cores && options.tensor_cores, choices.rounding = options.rounding;
+  return plan_with_code(graph, choices).value();
 }
 
 ir::Graph prepared(ir::Graph graph) {
@@ -101,18 +102,29 @@ void CardProgram::find_runs() {
     const codegen::Dim blocks = plan_.schedules[k].blocks();
     if (blocks.is_constant() && blocks.constant() <= 0) continue;
     fixed_ = fixed_ && blocks.is_constant();
-    for (std::size_t number = 0; number <= step.others.size(); ++number) {
-      Run run{k, {}};
-      const auto& values = number == 0 ? step.buffers : step.others[number - 1];
-      for (std::size_t b = 0; b < memory_buffers(step.kernel); ++b) {
-        TENON_CHECK(!codegen::is_local(values[b]) && placement_[values[b]].kind != Place::Kind::none, "a value of a group lies nowhere");
-        const std::size_t element = size_of(step.kernel.buffers[b].dtype);
-        Parameter& parameter = run.parameters.emplace_back(Parameter{placement_[values[b]], plan_.schedules[k].is_number(b), static_cast<std::uint8_t>(element)});
-        if (!step.starts.empty()) parameter.place.start = step.starts[number * values.size() + b] * static_cast<std::int64_t>(element);
-      }
+    const std::size_t runs = step.others.size() + 1, at_once = plan_.schedules[k].runs;
+    for (std::size_t first = 0; first < runs; first += at_once) {
+      Run run{k, std::min(at_once, runs - first), {}};
+      for (std::size_t i = 0; i < at_once; ++i) add_parameters(run, std::min(first + i, runs - 1));
       runs_.push_back(std::move(run));
     }
   }
+}
+
+void CardProgram::add_parameters(Run& run, std::size_t number) const {
+  const codegen::KernelStep& step = plan_.step(run.kernel);
+  const auto& values = number == 0 ? step.buffers : step.others[number - 1];
+  for (std::size_t b = 0; b < memory_buffers(step.kernel); ++b) {
+    TENON_CHECK(!codegen::is_local(values[b]) && placement_[values[b]].kind != Place::Kind::none, "a value of a group lies nowhere");
+    const std::size_t element = size_of(step.kernel.buffers[b].dtype);
+    Parameter& parameter = run.parameters.emplace_back(Parameter{placement_[values[b]], plan_.schedules[run.kernel].is_number(b), static_cast<std::uint8_t>(element)});
+    if (!step.starts.empty()) parameter.place.start = step.starts[number * values.size() + b] * static_cast<std::int64_t>(element);
+  }
+}
+
+const codegen::Buffer& CardProgram::buffer_of(const Run& run, std::size_t parameter) const {
+  const codegen::Kernel& kernel = plan_.step(run.kernel).kernel;
+  return kernel.buffers[parameter % memory_buffers(kernel)];
 }
 
 /// All inputs count as one memory, since a call says which of them are the same; those that an output may lie on have each a part of it: they are
@@ -128,7 +140,7 @@ void CardProgram::find_order() {
   for (const Run& run : runs_)
     for (std::size_t b = 0; b < run.parameters.size() && !bytes.empty(); ++b)
       if (const Place& place = run.parameters[b].place; place.kind == Place::Kind::workspace)
-        bytes[place.index] = std::max(bytes[place.index], plan_.step(run.kernel).kernel.buffers[b].bytes.constant());
+        bytes[place.index] = std::max(bytes[place.index], buffer_of(run, b).bytes.constant());
   std::vector<std::vector<Touch>> touched;
   const auto touch_input = [&](std::int64_t input, bool written) {
     const bool apart = is_updated[static_cast<std::size_t>(input)];
@@ -149,7 +161,7 @@ void CardProgram::find_order() {
   for (const Run& run : runs_) {
     touched.emplace_back();
     for (std::size_t b = 0; b < run.parameters.size(); ++b)
-      if (!run.parameters[b].number) touch(run.parameters[b].place, plan_.step(run.kernel).kernel.buffers[b].written);
+      if (!run.parameters[b].number) touch(run.parameters[b].place, buffer_of(run, b).written);
   }
   after_ = order_of(touched);
 }
@@ -180,22 +192,26 @@ void CardProgram::execute(const TenonExecuteArgs& args) {
     if (launch.blocks > 0) launch_kernel(launch, call.stream);
 }
 
-std::vector<std::uint64_t> CardProgram::given_by(const Call& call) const {
-  std::vector<std::uint64_t> given;
-  given.reserve(number_bytes_.size() + graph_.outputs().size() + 1 + call.symbols.size());
+template <class Visit>
+void CardProgram::for_each_given(const Call& call, const Visit& visit) const {
   for (std::size_t i = 0; i < number_bytes_.size(); ++i)
-    given.push_back(number_bytes_[i] ? bits_of(call.args.inputs[i], number_bytes_[i]) : reinterpret_cast<std::uint64_t>(call.args.inputs[i]));
-  for (std::size_t k = 0; k < graph_.outputs().size(); ++k) given.push_back(reinterpret_cast<std::uint64_t>(call.args.outputs[k]));
-  given.push_back(reinterpret_cast<std::uint64_t>(call.args.workspace));
-  for (const std::int64_t symbol : call.symbols) given.push_back(static_cast<std::uint64_t>(symbol));
-  return given;
+    visit(number_bytes_[i] ? bits_of(call.args.inputs[i], number_bytes_[i]) : reinterpret_cast<std::uint64_t>(call.args.inputs[i]));
+  for (std::size_t k = 0; k < graph_.outputs().size(); ++k) visit(reinterpret_cast<std::uint64_t>(call.args.outputs[k]));
+  visit(reinterpret_cast<std::uint64_t>(call.args.workspace));
+  for (const std::int64_t symbol : call.symbols) visit(static_cast<std::uint64_t>(symbol));
+}
+
+bool CardProgram::was_given(const Call& call, std::span<const std::uint64_t> given) const {
+  bool same = !given.empty();
+  std::size_t i = 0;
+  for_each_given(call, [&](std::uint64_t bits) { same = same && given[i++] == bits; });
+  return same;
 }
 
 void CardProgram::launch_graph(CardCode& code, const Call& call) const {
-  std::vector<std::uint64_t> given = given_by(call);
-  auto prepared = code.take(given, runs_.size() > kFewLaunches ? kMostGraphs : 1);
+  auto prepared = code.take([&](const CardCode::Prepared& one) { return was_given(call, one.given); }, runs_.size() > kFewLaunches ? kMostGraphs : 1);
   // Where setting a launch fails, the graph is given up: nobody knows what it is then.
-  if (!prepared->graph || prepared->given != given) {
+  if (!was_given(call, prepared->given)) {
     std::vector<KernelLaunch> wanted = launches(code, call);
     if (!fixed_ && std::ranges::any_of(wanted, [](const KernelLaunch& launch) { return launch.blocks == 0; })) {
       for (const KernelLaunch& each : wanted)
@@ -206,7 +222,8 @@ void CardProgram::launch_graph(CardCode& code, const Call& call) const {
     if (prepared->graph)
       for (std::size_t i = 0; i < wanted.size(); ++i) prepared->graph->set(i, wanted[i]);
     else prepared->graph = std::make_unique<LaunchGraph>(std::move(wanted), after_, code.kernels_wait());
-    prepared->given = std::move(given);
+    prepared->given.clear();
+    for_each_given(call, [&](std::uint64_t bits) { prepared->given.push_back(bits); });
   }
   prepared->graph->launch(call.stream);
   code.give_back(std::move(prepared));
@@ -218,7 +235,7 @@ void CardProgram::launch_timed(const CardCode& code, const Call& call) const {
   for (const Run& run : runs_)
     if (KernelLaunch one = launch(run, code, call); one.blocks > 0) launched.push_back(std::move(one)), steps.push_back(run.kernel);
   const std::vector<double> times = timed_launches(launched, call.stream);
-  std::map<std::size_t, double> taken;  // by step: a step may run its kernel more than once
+  std::map<std::size_t, double> taken;  // by step: a step may have more than one launch
   for (std::size_t i = 0; i < steps.size(); ++i) taken[steps[i]] += times[i];
   for (const auto& [step, microseconds] : taken) host_.log(TENON_INFO, codegen::step_line(graph_, plan_.plan, number_, step, call.symbols, microseconds), "kernel_times");
 }
@@ -231,9 +248,9 @@ std::vector<KernelLaunch> CardProgram::launches(const CardCode& code, const Call
 
 KernelLaunch CardProgram::launch(const Run& run, const CardCode& code, const Call& call) const {
   const Schedule& schedule = code.schedule(run.kernel);
-  const std::int64_t blocks = std::max<std::int64_t>(schedule.blocks().evaluate(call.symbols), 0);
+  const std::int64_t blocks = std::max<std::int64_t>(schedule.blocks().evaluate(call.symbols), 0) * static_cast<std::int64_t>(run.count);
   if (blocks > std::numeric_limits<std::int32_t>::max()) throw Failure(TENON_UNSUPPORTED, fmt::format("a kernel of {} blocks is more than a grid has", blocks));
-  KernelLaunch made{code.function(run.kernel), static_cast<unsigned>(blocks), schedule.launch_bytes(), {}};
+  KernelLaunch made{code.function(run.kernel), static_cast<unsigned>(blocks), schedule.launch_bytes(), {}, schedule.runs > 1 ? run.parameters.size() : 1};
   made.values.reserve(run.parameters.size() + schedule.symbols.size());
   for (const Parameter& parameter : run.parameters) made.values.push_back(call.value(parameter));
   for (const ir::SymbolId symbol : schedule.symbols) made.values.push_back(static_cast<std::uint64_t>(call.symbols[symbol.value]));

@@ -36,10 +36,11 @@ class CardProgram : public Artefact {
     bool number = false;  // not the address but what is there, of so many bytes
     std::uint8_t bytes = 0;
   };
-  /// One run of a kernel.
+  /// One launch of a kernel, of one run or more.
   struct Run {
     std::size_t kernel;
-    std::vector<Parameter> parameters;
+    std::size_t count;                   // of its runs
+    std::vector<Parameter> parameters;   // run by run, as many as the kernel has room for: the last one again
   };
   struct Call;
 
@@ -48,11 +49,16 @@ class CardProgram : public Artefact {
   /// Launches one by one, and tells what each step took.
   void launch_timed(const CardCode& code, const Call& call) const;
   void find_runs();
+  /// Those of a run of the step.
+  void add_parameters(Run& run, std::size_t number) const;
+  const codegen::Buffer& buffer_of(const Run& run, std::size_t parameter) const;
   void find_order();
   std::vector<KernelLaunch> launches(const CardCode& code, const Call& call) const;
   KernelLaunch launch(const Run& run, const CardCode& code, const Call& call) const;
-  /// All that the launches of a call depend on.
-  std::vector<std::uint64_t> given_by(const Call& call) const;
+  /// Calls `visit` with all that the launches of a call depend on, in the same order each time.
+  template <class Visit>
+  void for_each_given(const Call& call, const Visit& visit) const;
+  bool was_given(const Call& call, std::span<const std::uint64_t> given) const;
   /// Launches the graph that the code has for a call, or a new one.
   void launch_graph(CardCode& code, const Call& call) const;
 

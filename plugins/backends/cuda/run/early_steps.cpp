@@ -22,15 +22,17 @@ bool is_product(const Step& step) {
 /// Reads inputs alone, and writes nothing that a caller gets: that may lie on an input which somebody before reads.
 bool needs_inputs_alone(const Step& step, const ir::Graph& graph, const std::vector<bool>& outputs) {
   const auto* kernel = std::get_if<KernelStep>(&step);
-  if (!kernel || is_product(step) || !kernel->others.empty() || kernel->kernel.scatter) return false;
-  for (std::size_t b = 0; b < kernel->buffers.size(); ++b) {
-    const ir::ValueId value = kernel->buffers[b];
-    if (kernel->kernel.buffers[b].row) continue;
-    if (codegen::is_local(value) || value.value >= graph.value_capacity()) return false;
-    const bool is_input = graph.value(value).kind == ir::ValueKind::input;
-    if (kernel->kernel.buffers[b].written ? is_input || outputs[value.value] : !is_input) return false;
-  }
-  return true;
+  if (!kernel || is_product(step) || kernel->kernel.scatter) return false;
+  const auto needs_inputs = [&](const std::vector<ir::ValueId>& run) {
+    for (std::size_t b = 0; b < run.size(); ++b) {
+      if (kernel->kernel.buffers[b].row) continue;
+      if (codegen::is_local(run[b]) || run[b].value >= graph.value_capacity()) return false;
+      const bool is_input = graph.value(run[b]).kind == ir::ValueKind::input;
+      if (kernel->kernel.buffers[b].written ? is_input || outputs[run[b].value] : !is_input) return false;
+    }
+    return true;
+  };
+  return needs_inputs(kernel->buffers) && std::ranges::all_of(kernel->others, needs_inputs);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "compile/ptx.h"
@@ -26,14 +25,6 @@ using codegen::KernelStep;
 using ir::ValueId;
 
 namespace {
-
-/// Whether the function would be the same for each of the runs: by buffer what all of them are multiples of.
-std::vector<std::int64_t> starts_of_all_runs(const KernelStep& step) {
-  if (step.starts.empty()) return {};
-  std::vector<std::int64_t> common(step.buffers.size(), 0);
-  for (std::size_t i = 0; i < step.starts.size(); ++i) common[i % common.size()] = std::gcd(common[i % common.size()], step.starts[i]);
-  return common;
-}
 
 /// By buffer whether it is a number of the host; the same for all runs of the step, or none.
 std::optional<std::vector<bool>> numbers_of(const ir::Graph& graph, const KernelStep& step) {
@@ -163,11 +154,12 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& 
   for (const codegen::Step& step : made.plan.steps) {
     const auto* kernel = std::get_if<KernelStep>(&step);
     if (!kernel) return error(Code::unsupported, "{} has no code for this target", name_of_step(step));
-    Result<Schedule> chosen = schedule(kernel->kernel, starts_of_all_runs(*kernel));
+    Result<Schedule> chosen = schedule(kernel->kernel, starts_of_all_runs(kernel->starts, kernel->buffers.size()));
     if (!chosen) return chosen.error();
     const auto numbers = numbers_of(graph, *kernel);
     if (!numbers) return error(Code::unsupported, "runs of a kernel that read numbers of the host and others have no code for this target");
     chosen->numbers = *numbers;
+    chosen->runs = runs_at_once(kernel->kernel, *chosen, kernel->others.size() + 1);
     made.schedules.push_back(*std::move(chosen));
     made.names.push_back(codegen::name_of(graph, codegen::computed_nodes(graph, made.plan, *kernel)));
   }
@@ -181,12 +173,14 @@ Result<ScheduledPlan> plan_with_code(const ir::Graph& graph, PlanChoices choices
   return scheduled_plan(graph, choices);
 }
 
-std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node, bool has_tensor_cores) {
+std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node, PlanChoices choices) {
   ir::Graph alone = graph_of_one(graph, node);
   prepare(alone);
   if (const ir::Node* unknown = without_meaning(alone)) return codegen::Refusal{"op", fmt::format("{} has no loops", unknown->op.text())};
-  if (const auto apart = scheduled_plan(alone, {.fuse = false, .has_tensor_cores = has_tensor_cores}); !apart) return codegen::Refusal{"op", apart.error().message};
-  const ScheduledPlan plan = plan_with_code(alone, {.has_tensor_cores = has_tensor_cores}).value();  // what it costs: what it is made of reads its operands where they lie
+  choices.fuse = false;
+  if (const auto apart = scheduled_plan(alone, choices); !apart) return codegen::Refusal{"op", apart.error().message};
+  choices.fuse = true;
+  const ScheduledPlan plan = plan_with_code(alone, choices).value();  // what it costs: what it is made of reads its operands where they lie
   for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
     const auto& product = plan.schedules[i].product;
     if (product && is_faster_by_library(*product)) return codegen::Refusal{"cost", "a library's product is faster at its size, or as its operands lie"};
@@ -199,6 +193,7 @@ std::string text_of(const ScheduledPlan& plan, std::size_t kernel) {
   const Schedule& s = plan.schedules[kernel];
   std::string text = fmt::format("{} lanes {} alignments {} numbers", memory_of(plan.step(kernel), s), s.lanes, fmt::join(s.alignments, " "));
   for (const bool number : s.numbers) text += number ? " 1" : " 0";
+  if (s.runs > 1) text += fmt::format(" runs {}", s.runs);
   if (s.product) text += " " + s.product->text();
   return text + "\n" + codegen::to_text(plan.step(kernel).kernel);
 }
@@ -213,11 +208,10 @@ std::string ptx_of(const ScheduledPlan& plan, std::size_t kernel, const std::str
   return fmt::format("// {}: {}\n", name, memory_of(step, schedule)) + (schedule.product ? with_clusters(code, name, schedule.product->cluster) : code);
 }
 
-bool has_tensor_cores(const std::string& architecture) { return PtxIsa::number_of(architecture) >= 80; }
-
-bool has_clusters(const std::string& architecture) { return PtxIsa::number_of(architecture) >= 90; }
-
-bool has_warpgroups(const std::string& architecture) { return architecture == "sm_90a"; }
+PlanChoices choices_for(const std::string& architecture) {
+  const int number = PtxIsa::number_of(architecture);
+  return {.has_tensor_cores = number >= 80, .has_clusters = number >= 90, .has_warpgroups = architecture == "sm_90a"};
+}
 
 bool kernels_wait(const std::string& architecture) { return PtxIsa::of(architecture).waits(); }
 
@@ -226,6 +220,7 @@ ScheduledPlan for_any_start(const ScheduledPlan& plan) {
   for (std::size_t i = 0; i < loose.schedules.size(); ++i) {
     loose.schedules[i] = schedule(plan.step(i).kernel, std::vector<std::int64_t>(plan.step(i).buffers.size(), 1)).value();
     loose.schedules[i].numbers = plan.schedules[i].numbers;
+    loose.schedules[i].runs = plan.schedules[i].runs;
   }
   return loose;
 }

@@ -29,11 +29,14 @@ void prepare(ir::Graph& graph);
 /// What a plan is made for.
 struct PlanChoices {
   bool fuse = true;
-  bool has_tensor_cores = false;
-  bool has_clusters = false;    // blocks that read each other's memory
-  bool has_warpgroups = false;  // four warps that multiply together
+  bool has_tensor_cores = false;  // from sm_80 on
+  bool has_clusters = false;      // blocks that read each other's memory: from sm_90 on
+  bool has_warpgroups = false;    // four warps that multiply together: sm_90a alone has the instructions
   Rounding rounding{};
 };
+
+/// What cards of the architecture have.
+PlanChoices choices_for(const std::string& architecture);
 
 /// Plans a graph that was prepared. Fails (unsupported) where a step has no code.
 Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& choices);
@@ -41,18 +44,9 @@ Result<ScheduledPlan> scheduled_plan(const ir::Graph& graph, const PlanChoices& 
 /// The same, with a kernel a node where steps of more have no code.
 Result<ScheduledPlan> plan_with_code(const ir::Graph& graph, PlanChoices choices);
 
-/// Whether kernels for the architecture multiply on tensor cores: from sm_80 on.
-bool has_tensor_cores(const std::string& architecture);
-
-/// Whether blocks of kernels for the architecture may form clusters: from sm_90 on.
-bool has_clusters(const std::string& architecture);
-
-/// Whether four warps of kernels for the architecture multiply together: sm_90a alone has the instructions.
-bool has_warpgroups(const std::string& architecture);
-
 /// Why the node is not taken by itself: it has no code (`op`), or loops are a slow way to it (`cost`). Nothing where it is taken: only such nodes
 /// go into a graph together.
-std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node, bool has_tensor_cores);
+std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::Node& node, PlanChoices choices);
 
 /// All that a kernel's code depends on, beside the architecture and its function's name.
 std::string text_of(const ScheduledPlan& plan, std::size_t kernel);

@@ -9,7 +9,7 @@ namespace {
 class Arguments {
  public:
   explicit Arguments(const KernelLaunch& launch) {
-    for (const std::uint64_t& value : launch.values) pointers_.push_back(const_cast<std::uint64_t*>(&value));
+    for (std::size_t i = 0; i < launch.values.size(); i += i == 0 ? launch.in_first : 1) pointers_.push_back(const_cast<std::uint64_t*>(&launch.values[i]));
     node_.function = launch.function;
     node_.blocks[0] = launch.blocks;
     node_.threads[0] = kBlock;

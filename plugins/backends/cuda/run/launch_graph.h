@@ -9,12 +9,14 @@
 
 namespace tenon::cuda {
 
-/// One launch of a kernel: its function, its blocks, the shared memory of each, and the 8 bytes of each parameter.
+/// One launch of a kernel: its function, its blocks, the shared memory of each, and the 8 bytes of each parameter. The first parameter may be a table of
+/// several of them.
 struct KernelLaunch {
   CUfunction function = nullptr;
   unsigned blocks = 1;
   unsigned shared_bytes = 0;
   std::vector<std::uint64_t> values;
+  std::size_t in_first = 1;  // values
 
   friend bool operator==(const KernelLaunch&, const KernelLaunch&) = default;
 };

@@ -41,6 +41,9 @@ constexpr double kLargeProduct = 256 * 1024, kFewestRows = 8, kShortestSum = 64;
 /// a result of its own; and how many pieces there are then.
 constexpr double kFilledCard = 256 * 1024, kLanes = 4, kShortestRow = 4096, kShortestColumn = 64, kFewestParts = 4, kMostParts = 1024;
 
+/// Operations of a kernel that leaves most of a card empty, for less time than its launch takes.
+constexpr double kSmallLaunch = 1024 * 1024;
+
 /// What is read in short runs, a run for each element along the last loop (the taps of weights whose channels are moved to the end), is read side by side by
 /// threads that follow each other: else every one of them would read each run again for each of its elements.
 void order_by_short_reads(codegen::Kernel& kernel) {
@@ -128,6 +131,6 @@ void GpuMachine::shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, 
   if (may_keep_rows(kernel)) codegen::keep_rows(kernel, algebra, worth);
 }
 
-bool GpuMachine::worth_joint_launch(double) const { return false; }
+bool GpuMachine::worth_joint_launch(double operations) const { return operations <= kSmallLaunch; }
 
 }  // namespace tenon::cuda

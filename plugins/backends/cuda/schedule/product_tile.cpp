@@ -126,17 +126,19 @@ std::int64_t cluster_for(std::int64_t blocks, std::int64_t depth) {
   return most > 1 ? static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(most))) : 1;
 }
 
-/// Four warps multiply together where the right operand lies as they read it, and rounding is all that float32 needs. Blocks are large where they fill a
-/// card: more of them in a cluster cost more than what larger ones save.
+/// Four warps multiply together where the right operand lies as they read it, and rounding is all that float32 needs; of float32 threads else lay it out so
+/// where the sum is long. Blocks are large where they fill a card: more of them in a cluster cost more than what larger ones save.
 void use_warpgroups(ProductTile& made) {
-  if (made.is_exact() || !may_swizzle(made, made.b)) return;
-  made.by_warpgroups = made.b.swizzled = true;
-  made.a.swizzled = may_swizzle(made, made.a);
-  made.block_bytes = kSwizzledBytes, made.block_rows = 128, made.block_columns = 64, made.cluster = 1;
-  if (made.blocks() < kBusyCard) made.block_rows = 64, made.block_columns = made.columns > 32 ? 64 : 32;
+  const bool is_ready = !made.is_exact() && may_swizzle(made, made.b);
+  made.lays_out = !is_ready && made.dtype == DType::f32 && made.depth > kShortSum;
+  if (!is_ready && !made.lays_out) return;
+  made.by_warpgroups = true, made.b.swizzled = is_ready;
+  made.a.swizzled = !made.is_exact() && may_swizzle(made, made.a);
+  made.block_bytes = kSwizzledBytes, made.block_rows = 128, made.block_columns = made.columns > 32 ? 64 : 32, made.cluster = 1;
+  if (made.blocks() < kBusyCard) made.block_rows = 64;
   made.cluster = static_cast<unsigned>(cluster_for(made.blocks(), made.depth));
   made.warps_down = made.block_rows / 16, made.groups = kBlock / kWarp / made.warps_down;
-  made.stages = std::min(kMostStages, kWideBytes / made.stage_bytes());
+  made.stages = std::min(kMostStages, (kWideBytes - made.laid_bytes()) / made.stage_bytes());
 }
 
 TileOperand operand_of(const Kernel& kernel, OpId element, std::vector<Loop> loops, DType dtype, std::span<const std::int64_t> starts) {
@@ -205,7 +207,7 @@ unsigned ProductTile::row_bytes(const TileOperand& operand, unsigned side) const
 
 unsigned ProductTile::bytes(const TileOperand& operand, unsigned side) const { return row_bytes(operand, side) * (operand.along_sum ? side : block_depth()); }
 
-unsigned ProductTile::shared_bytes() const { return std::max(stages * stage_bytes(), groups * sum_bytes()); }
+unsigned ProductTile::shared_bytes() const { return std::max(laid_bytes() + stages * stage_bytes(), groups * sum_bytes()); }
 
 std::string ProductTile::text() const {
   const auto operand = [](const TileOperand& o) {
@@ -241,7 +243,7 @@ std::int64_t parts_of_product(const Kernel& kernel, bool rounds, std::int64_t cl
   return 1;
 }
 
-std::int64_t cluster_of_product(const Kernel& kernel, bool rounds) { return cluster_for(blocks_of(kernel, rounds), iterations_of(kernel.inner)); }
+std::int64_t cluster_of_product(const Kernel& kernel, bool rounds) { return product_sides(kernel) ? cluster_for(blocks_of(kernel, rounds), iterations_of(kernel.inner)) : 1; }
 
 std::optional<ProductTile> product_tile(const Kernel& kernel, std::span<const std::int64_t> starts) {
   const auto* marked = dynamic_cast<const Multiplied*>(kernel.schedule.get());
@@ -265,11 +267,11 @@ std::optional<ProductTile> product_tile(const Kernel& kernel, std::span<const st
 }
 
 bool is_faster_by_library(const ProductTile& product) {
-  constexpr double kLargeHalf = 1u << 28, kLargeFloat = 1u << 30, kSlowlyRead = 1u << 22;
+  constexpr double kLargeHalf = 1u << 28, kLargeFloat = 1u << 30, kLargeByWarpgroups = 8 * kLargeFloat, kSlowlyRead = 1u << 22;
   constexpr std::int64_t kLongSum = 256;
   const double multiplications = static_cast<double>(product.batches()) * static_cast<double>(product.rows) * static_cast<double>(product.columns) * static_cast<double>(product.depth);
   const auto is_slow = [&](const TileOperand& operand) { return operand.copied == codegen::kNoOp || operand.lanes * size_of(product.dtype) < kVectorBytes; };
-  if (multiplications >= (is_half(product.dtype) ? kLargeHalf : kLargeFloat)) return true;
+  if (multiplications >= (is_half(product.dtype) ? kLargeHalf : product.by_warpgroups ? kLargeByWarpgroups : kLargeFloat)) return true;
   return multiplications >= kSlowlyRead && product.depth > kLongSum && (is_slow(product.a) || is_slow(product.b));
 }
 

@@ -28,6 +28,9 @@ class Multiplied final : public codegen::Schedule {
   const Choices choices;
 };
 
+/// A sum of float32 so short is rounded after each part: a library's sums err as little.
+inline constexpr std::int64_t kShortSum = 640;
+
 /// An operand as a block reads it: a part of it lies in shared memory, `rows` of `row_bytes`, each with some bytes behind it that keep rows in
 /// different banks.
 struct TileOperand {
@@ -55,6 +58,7 @@ struct ProductTile {
   unsigned lanes = 1;                                  // of the result that a thread finishes at once
   unsigned cluster = 1;                                // blocks that share a rectangle: each sums a part of the sum up
   bool by_warpgroups = false;                          // four warps have 64 rows and all columns, and read what is swizzled from shared memory
+  bool lays_out = false;                               // threads lay b out in front of the stages, swizzled: rounded, or in two tiles what tf32 holds and what that leaves
 
   unsigned block_depth() const { return block_bytes / static_cast<unsigned>(size_of(dtype)); }
   std::int64_t row_tiles() const { return (rows + block_rows - 1) / block_rows; }
@@ -67,6 +71,8 @@ struct ProductTile {
   unsigned row_elements(const TileOperand& operand, unsigned side) const { return operand.along_sum ? block_depth() : side; }
   unsigned row_bytes(const TileOperand& operand, unsigned side) const;
   unsigned bytes(const TileOperand& operand, unsigned side) const;
+  unsigned laid_tile_bytes() const { return lays_out ? block_columns * block_bytes : 0; }
+  unsigned laid_bytes() const { return (is_exact() ? 2 : 1) * laid_tile_bytes(); }
   unsigned stage_bytes() const { return bytes(a, block_rows) + bytes(b, block_columns); }
   /// Elements from one row of sums to the next, in shared memory, when all are there.
   unsigned sum_stride() const { return block_columns + 4; }

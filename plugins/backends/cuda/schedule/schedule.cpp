@@ -1,6 +1,7 @@
 #include "schedule/schedule.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,8 +32,9 @@ std::optional<std::string> without_code(ops::Primitive p, DType dtype) {
   return fmt::format("{} of {} has no code", ops::name_of(p), name_of(dtype));
 }
 
-/// Whether the points of a scatter may run in any order and give the same bits: sums of floats would not.
+/// Whether the points of a scatter may run in any order and give the same bits: sums of floats would not, where they meet.
 bool is_free_of_order(const Kernel& kernel) {
+  if (has_points_apart(kernel)) return true;
   const Operation& made = kernel.operations[kernel.stages.back().stores[0].value];
   const auto is_old = [&](codegen::OpId id) { return id != codegen::kNoOp && kernel.operations[id].kind == OperationKind::old_value; };
   if (made.kind != OperationKind::primitive || is_old(made.args[0]) == is_old(made.args[1])) return false;
@@ -254,6 +256,23 @@ bool share_tiles(Schedule& made, const Kernel& kernel) {
 
 std::size_t memory_buffers(const Kernel& kernel) {
   return static_cast<std::size_t>(std::ranges::count_if(kernel.buffers, [](const codegen::Buffer& b) { return !b.row; }));
+}
+
+bool has_points_apart(const Kernel& kernel) {
+  return std::ranges::all_of(kernel.outer, [&](const Loop& l) { return is_at_most(l.extent, 1) || std::ranges::count(kernel.apart, l.variable) > 0; });
+}
+
+std::vector<std::int64_t> starts_of_all_runs(std::span<const std::int64_t> starts, std::size_t buffers) {
+  std::vector<std::int64_t> common(starts.empty() ? 0 : buffers, 0);
+  for (std::size_t i = 0; i < starts.size(); ++i) common[i % buffers] = std::gcd(common[i % buffers], starts[i]);
+  return common;
+}
+
+unsigned runs_at_once(const Kernel& kernel, const Schedule& schedule, std::size_t runs) {
+  constexpr std::size_t kMostBytes = 4096;  // of all parameters
+  const std::size_t room = kMostBytes / sizeof(std::uint64_t) - schedule.symbols.size(), most = std::max<std::size_t>(room / memory_buffers(kernel), 1);
+  const std::size_t launches = (runs + most - 1) / most;
+  return static_cast<unsigned>((runs + launches - 1) / launches);
 }
 
 bool may_keep_rows(const Kernel& kernel) {

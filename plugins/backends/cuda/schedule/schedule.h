@@ -46,10 +46,12 @@ struct Schedule {
   std::vector<unsigned> alignments;        // by buffer, in bytes: its first element lies at a multiple
   std::vector<ir::SymbolId> symbols;       // of the graph, in the order of the parameters that give them
   std::vector<bool> numbers;               // by buffer: a single element, which its parameter gives itself; empty: none is
+  unsigned runs = 1;                       // that a launch has room for, one behind the other; of more than one a table has what parameters would give
 
   bool is_number(std::size_t buffer) const { return !numbers.empty() && numbers[buffer]; }
   /// Bytes of shared memory that a launch gives a block.
   unsigned launch_bytes() const { return product ? product->shared_bytes() : 0; }
+  /// Of one run.
   codegen::Dim blocks() const { return floor_div(units * codegen::Dim(team) + codegen::Dim(kBlock - 1), codegen::Dim(kBlock)); }
   /// The loop that the lanes of a vector run along.
   const codegen::Loop* lane_loop(const codegen::Kernel& kernel) const;
@@ -58,6 +60,15 @@ struct Schedule {
 /// Chooses; or says what of the kernel has no code for this target. `starts`: by buffer, elements of its value, which starts at a multiple of
 /// kVectorBytes, before its first one; empty: none.
 Result<Schedule> schedule(const codegen::Kernel& kernel, std::span<const std::int64_t> starts = {});
+
+/// Of a scatter: whether no two points have the same target.
+bool has_points_apart(const codegen::Kernel& kernel);
+
+/// What the starts of all runs are multiples of, by buffer, of starts run by run.
+std::vector<std::int64_t> starts_of_all_runs(std::span<const std::int64_t> starts, std::size_t buffers);
+
+/// Schedule::runs of a kernel that runs so often: as many as parameters have room for, and in each launch about as many.
+unsigned runs_at_once(const codegen::Kernel& kernel, const Schedule& schedule, std::size_t runs);
 
 /// Buffers in memory: those before the rows that a team keeps in registers.
 std::size_t memory_buffers(const codegen::Kernel& kernel);

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import torch
 
+from tenon import _ops
+
 
 def conv_sum(input: torch.Tensor, weight: torch.Tensor, stride: list[int], before: list[int], after: list[int], dilation: list[int], groups: int = 1) -> torch.Tensor:
     if before != after or min(before) < 0:
@@ -59,6 +61,11 @@ def attention_gradients(gradient: torch.Tensor, query: torch.Tensor, key: torch.
         leaves = [operand.detach().requires_grad_() for operand in (query, key, value)]
         result = torch.nn.functional.scaled_dot_product_attention(*leaves, attn_mask=attn_mask, is_causal=is_causal, scale=scale)
         return torch.autograd.grad(result, leaves, gradient)
+
+
+def index_put(self: torch.Tensor, values: torch.Tensor, indices: list[torch.Tensor], dims: list[int], accumulate: bool = False) -> torch.Tensor:
+    """Indices of any dimensions, not of the first ones alone."""
+    return _ops.index_put(self, values, *indices, dims=dims, accumulate=accumulate)
 
 
 def cumprod_gradient(input: torch.Tensor, gradient: torch.Tensor, dim: int) -> torch.Tensor:
