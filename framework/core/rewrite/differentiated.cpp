@@ -298,8 +298,9 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result>
   const std::vector<ValueId> kept = without_beginnings(forward, kept_values({joint.graph, joint.forward_nodes, gradients}, keeping));
   joint.forward_nodes += read_parts_of_kept(joint.graph, joint.forward_nodes, kept);
   const Needed needed(joint, kept, besides);
+  const auto is_number = [&](const ir::Output& o) { return std::ranges::find(keeping.numbers, static_cast<std::uint32_t>(&o - forward.outputs().data())) != keeping.numbers.end(); };
   const auto output_of = [&](ValueId v) {
-    return std::ranges::find_if(forward.outputs(), [&](const ir::Output& o) { return ops::without_own_gradient(forward, o.value) == v && o.kind != ir::OutputKind::update; });
+    return std::ranges::find_if(forward.outputs(), [&](const ir::Output& o) { return ops::without_own_gradient(forward, o.value) == v && o.kind != ir::OutputKind::update && !is_number(o); });
   };
   std::vector<ValueId> saved;
   std::ranges::copy_if(needed.kept(), std::back_inserter(saved), [&](ValueId v) { return output_of(v) == forward.outputs().end(); });

@@ -31,6 +31,7 @@ struct Keeping {
   /// Inputs that may be overwritten before the gradients are computed: what is kept of them is a copy.
   std::vector<ir::ValueId> overwritten = {};
   std::vector<ir::ValueId> missing = {};  // inputs that are not there: nothing is kept of them
+  std::vector<std::uint32_t> numbers = {};  // outputs of the forward that its caller gets as numbers, which hold nothing: what is kept of them is an output of its own
 };
 
 /// A graph whose first nodes are a forward pass, and whose other nodes give gradients.
