@@ -57,7 +57,7 @@ class LooseMemory {
     std::uint32_t device = 0;
     std::size_t bytes = 0;
     bool given = false;           // by the artefact of its first step
-    std::vector<void**> slots;    // that point to it
+    std::vector<void**> slots = {};  // that point to it
     std::uint32_t heir_of = kNone;  // the block whose memory it may have
     // of the run
     void* memory = nullptr;

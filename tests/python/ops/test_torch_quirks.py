@@ -33,7 +33,7 @@ signs = torch.tensor([1.0, -1.0, 1.0, -1.0])
         (lambda a, b: F.multi_margin_loss(a, b, reduction="none"), (with_nan, torch.tensor([0, 2, 3, 5]))),
         (lambda a: torch.addmm(torch.ones(4, 4), a, a.T, alpha=nan), (x(4, 0),)),
         (lambda a: torch.baddbmm(torch.ones(2, 4, 4), a, a.mT, alpha=nan), (x(2, 4, 0),)),
-        (lambda a: torch.addbmm(torch.ones(3, 3), a, a.mT, alpha=math.inf), (x(2, 3, 4) - 0.6,)),
+        (lambda a: torch.addbmm(torch.ones(3, 3), a, a.mT, alpha=math.inf), (x(2, 3, 4),)),  # of one sign: elsewhere it depends on the processor where the library multiplies
         (lambda a: F.group_norm(a * 1000, 6), (x(4, 6, 1, 1),)),
         (lambda a: torch.combinations(a * 2, 2), (x(5),)),
         (lambda a: torch.histogram(a, 5)[0] + 1, (x(4, 6),)),

@@ -98,13 +98,13 @@ struct PlanOptions {
   bool matrix_kernels = true;  // false: matrix products run as loop nests
   bool relaxed = false;        // larger squares of transformed convolutions, whose error is up to 20 times as large
   bool keeps_flags = false;    // somebody reads the floating-point flags: what no element of the program raises is not raised
-  std::vector<Concatenation> concatenations;  // of the graph
+  std::vector<Concatenation> concatenations = {};  // of the graph
   std::vector<ValueId> stored = {};           // live in memory, whatever computing them costs
   bool sparing = false;        // what would keep as many bytes alive as it has itself lives in memory, too
   /// Called often; what it throws gives the plan up. May be empty.
-  std::function<void()> pause;
+  std::function<void()> pause = {};
   /// Takes one line a decision; may be empty.
-  std::function<void(const std::string&)> log;
+  std::function<void(const std::string&)> log = {};
 };
 
 /// Plans a graph all of whose nodes have a loop nest, a scatter body, or a kernel of the catalogue, for a machine.

@@ -39,7 +39,7 @@ struct ProductSize {
   bool is_dot;          // one row and one column
   bool writes_operand;  // one operand is written for it
   bool over_windows;    // some operand lies in runs of a picture
-  DType left, right;    // of the operands
+  DType left = DType::f32, right = DType::f32;  // of the operands
   double all_rows = 0, all_columns = 0;  // with the batch loops that step along one operand alone
 };
 

@@ -88,7 +88,7 @@ bool is_multiplied(DType dtype);
 
 /// The sizes of a product, by what a kernel reads.
 struct ProductSides {
-  std::vector<codegen::Loop> batch, rows, columns;
+  std::vector<codegen::Loop> batch = {}, rows = {}, columns = {};
   codegen::OpId a = codegen::kNoOp, b = codegen::kNoOp;
 };
 /// Nothing where the kernel's one reduction is no product of a constant size, or where an operand steps along no loop of its own.

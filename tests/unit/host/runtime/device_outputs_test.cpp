@@ -14,9 +14,9 @@ namespace {
 struct Asked {
   DeviceTensor* gives;  // null: there is none
   const ops::HostTensor* found = nullptr;
-  std::vector<std::uint32_t> outputs;
-  std::vector<std::vector<std::int64_t>> sizes;
-  std::vector<std::vector<float>> seen;
+  std::vector<std::uint32_t> outputs = {};
+  std::vector<std::vector<std::int64_t>> sizes = {};
+  std::vector<std::vector<float>> seen = {};
 
   std::int32_t run(const TestProgram& program, std::vector<const void*> inputs, std::vector<void*> into, std::vector<std::int64_t> symbols = {}) {
     TenonRunArgs args{};
