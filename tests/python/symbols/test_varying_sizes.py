@@ -358,7 +358,6 @@ def test_ints_in_lists_that_say_which_dimensions():
 
 
 def test_an_index_as_long_as_its_source_is_one_size_with_it():
-    torch = pytest.importorskip("torch")
     weight = torch.nn.Parameter(torch.randn(4))
 
     def pooled(x, b):
