@@ -139,6 +139,13 @@ struct CapturedGraph {
     const auto elsewhere = [](const auto& tensor) { return !tensor.device.is_host(); };
     return std::ranges::any_of(inputs, elsewhere) || std::ranges::any_of(tensors, elsewhere);
   }
+  /// Outputs of the graph that the caller gets as numbers.
+  std::vector<std::uint32_t> outputs_as_numbers() const {
+    std::vector<std::uint32_t> outputs;
+    for (const TensorOutput& t : tensors)
+      if (t.kind == TensorOutput::Kind::fresh && t.tensor == TensorKind::scalar) outputs.push_back(t.index);
+    return outputs;
+  }
   /// Whether NumPy's rules on floating-point errors concern it.
   bool uses_numpy() const {
     for (const std::string& op : recording->op_names)

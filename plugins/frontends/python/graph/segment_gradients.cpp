@@ -289,9 +289,7 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::s
   const TrackedViews views = tracked_views(captured);
   rewrite::DifferentiatedGraph parts;
   try {
-    rewrite::Keeping keeping{.choose = cheapest_to_keep, .missing = {missing.begin(), missing.end()}};
-    for (const TensorOutput& tensor : captured.tensors)
-      if (tensor.kind == TensorOutput::Kind::fresh && tensor.tensor == TensorKind::scalar) keeping.numbers.push_back(tensor.index);
+    rewrite::Keeping keeping{.choose = cheapest_to_keep, .missing = {missing.begin(), missing.end()}, .numbers = captured.outputs_as_numbers()};
     for (std::uint32_t i : captured.loose_inputs) keeping.overwritten.push_back(captured.recording->graph.inputs()[i]);
     parts = rewrite::with_backwards(captured.recording->graph, outputs, wanted, keeping, views.views);
   } catch (const Exception& failure) {
