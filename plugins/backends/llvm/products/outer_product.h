@@ -109,7 +109,7 @@ class OuterProduct {
     const std::int64_t lines = grid.lines(places_), first = lines * part / parts_, end = lines * (part + 1) / parts_;
     const std::int64_t row = task / groups_ * rows_, column = task % groups_ * together_ * width_;
     const typename WinogradSums<T>::Part of{row, std::min(rows_, p_.m - row), column, std::min(together_ * width_, run_ - column), first, end};
-    if (squares_->takes(of.rows) && squares_->takes(of.columns) && squares_->add_up(of, sums, rows_ * width_, this->sums())) return;
+    if (first < end && squares_->takes(of.rows) && squares_->takes(of.columns) && squares_->add_up(of, sums, rows_ * width_, this->sums())) return;
     add_up(task, grid.first_pixel(first), grid.first_pixel(end), sums);
   }
 

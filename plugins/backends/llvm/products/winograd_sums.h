@@ -18,7 +18,7 @@ namespace tenon::llvm_backend {
 template <class T>
 class WinogradSums {
  public:
-  /// What is added up: rows of the result, elements of the runs of columns, lines of the pictures.
+  /// What is added up: rows of the result, elements of the runs of columns, lines of the pictures. None of them is empty.
   struct Part {
     std::int64_t row, rows, column, columns, first_line, end_line;
   };

@@ -102,8 +102,8 @@ std::vector<Weights> cases() {
   };
 }
 
-/// Of these the pictures are transformed: sides that are odd, more rows and columns than a task takes, fewer than a vector in the last panel, more lines than
-/// are multiplied together.
+/// Of these the pictures are transformed: sides that are odd, more rows and columns than a task takes, fewer than a vector in the last panel, fewer lines than
+/// parts, more than are multiplied together.
 std::vector<Weights> transformed() {
   return {
       {{13, 11}, {13, 11}, {3, 3}, 2, 40, 50, {1, 1}, {1, 1}, {1, 1}},
@@ -111,6 +111,7 @@ std::vector<Weights> transformed() {
       {{9, 9}, {9, 9}, {3, 3}, 4, 96, 96, {1, 1}, {1, 1}, {1, 1}, 3},
       {{12, 14}, {10, 12}, {3, 3}, 2, 72, 32, {1, 1}, {0, 0}, {1, 1}},
       {{7, 150}, {7, 150}, {3, 3}, 1, 24, 24, {1, 1}, {1, 1}, {1, 1}},
+      {{2, 3000}, {2, 3000}, {3, 3}, 1, 24, 24, {1, 1}, {1, 1}, {1, 1}},
       {{40, 40}, {40, 40}, {3, 3}, 3, 32, 24, {1, 1}, {1, 1}, {1, 1}},
   };
 }
@@ -147,6 +148,23 @@ TEST_CASE("3 x 3 taps that step by one over enough pixels and channels are summe
     INFO(text(w));
     CHECK(takes_squares(Built(w, DType::f32).graph));
     CHECK(!takes_squares(Built(w, DType::bf16).graph));
+  }
+}
+
+TEST_CASE("of no pictures the gradient of a weight is 0, where their number is not known", "[products]") {
+  const ir::Graph graph = llvm_test::parse(R"(graph @main [s0] (%x: f32[s0, 12, 12, 32], %g: f32[s0, 12, 12, 32]) {
+    %a: f32[s0, 32, 12, 12] = permute(%x) {dims = [0, 3, 1, 2]}
+    %b: f32[s0, 32, 12, 12] = permute(%g) {dims = [0, 3, 1, 2]}
+    %w: f32[32, 32, 3, 3] = conv_weight_sum(%a, %b) {before = [1, 1], dilation = [1, 1], groups = 1, kernel = [3, 3], stride = [1, 1]}
+    return %w
+  })");
+  CHECK(takes_squares(graph));
+  const auto program = llvm_test::compile(graph);
+  for (const std::int64_t pictures : {0, 1, 5}) {
+    const auto x = llvm_test::random_tensor(DType::f32, {pictures, 12, 12, 32}, 3), g = llvm_test::random_tensor(DType::f32, {pictures, 12, 12, 32}, 4);
+    const ops::TensorView views[] = {x.view(), g.view()};
+    const auto want = ops::evaluate(graph, views, ops::Precision::judge);
+    CHECK(ops::first_difference(llvm_test::run(*program, graph, views)[0].view(), want[0].view(), 60).value_or("") == "");
   }
 }
 
