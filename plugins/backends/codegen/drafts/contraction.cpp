@@ -119,9 +119,7 @@ class ProductBuilder {
     nest_.summed = summed;
     leave_to_batch(columns_, computes ? filling(columns_) : fitting(columns_, *b));
     if (batch_.size() > kMostBatchLoops || columns_.empty()) return {};  // what is multiplied together are columns
-    const double columns = estimated_points(algebra_, loops_of(columns_)), channels = algebra_.estimate(windows->run[0].extent);
-    product_.picture = picture_of(operations(), *windows, loops_of(rows_));
-    if (product_.picture && !machine_.worth_transforming(dtype, estimated_points(algebra_, loops_of(rows_)), columns, channels)) product_.picture.reset();
+    product_.picture = transformed(dtype, *windows, loops_of(rows_), columns_);
     if (product_.picture) product_.picture->relaxed = context_.relaxed;
     else gather_padding(*windows);
     if (!computes) {
@@ -139,12 +137,17 @@ class ProductBuilder {
     if (!machine_.reads_runs_of_columns(operations()[nest_.a].dtype) || !machine_.reads_runs_of_columns(operations()[nest_.b].dtype)) return {};
     auto windows = windows_of(operations(), nest_.b, loops_of(columns_), algebra_, machine_);
     if (!windows) return {};
-    product_.picture = picture_of(operations(), *windows, nest_.summed);
-    const double rows = estimated_points(algebra_, loops_of(rows_)), channels = algebra_.estimate(windows->run[0].extent);
-    if (product_.picture && !machine_.worth_transforming(product_.dtype, estimated_points(algebra_, nest_.summed), rows, channels)) product_.picture.reset();
+    product_.picture = transformed(product_.dtype, *windows, nest_.summed, rows_);
     product_.a.matrix = matrix(a, rows_, true);
     product_.b.windows = std::move(windows);
     return take();
+  }
+
+  /// The picture that the windows slide over, where they are transformed: `places` are its own, `others` what a weight has beside channels and taps.
+  std::optional<Picture> transformed(DType dtype, const Windows& windows, const std::vector<Loop>& places, std::span<const Role> others) const {
+    const auto picture = picture_of(operations(), windows, places);
+    const bool pays = picture && machine_.worth_transforming(dtype, estimated_points(algebra_, places), estimated_points(algebra_, loops_of(others)), algebra_.estimate(windows.run[0].extent));
+    return pays ? picture : std::nullopt;
   }
 
   /// True when one stride of `b` steps through all taps.

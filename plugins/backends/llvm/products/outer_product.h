@@ -40,7 +40,8 @@ class OuterProduct {
     rows_ = ((p_.m + blocks_ - 1) / blocks_ + height_ - 1) / height_ * height_;
     blocks_ = (p_.m + rows_ - 1) / rows_;
     copies_ = !is_wide_row<T>(width_) && rows_ > kFewTiles * height_;
-    together_ = squares_ ? std::clamp<std::int64_t>(kSumsOfTask / (squares_->kPlaces * rows_ * width_), 1, panels_) : copies_ || taps_ == 1 ? std::clamp<std::int64_t>(kSumsOfTask / sums(), 1, panels_) : 1;
+    const std::int64_t kept = squares_ ? squares_->kPlaces * rows_ * width_ : sums();
+    together_ = squares_ || copies_ || taps_ == 1 ? std::clamp<std::int64_t>(kSumsOfTask / kept, 1, panels_) : 1;
     groups_ = (panels_ + together_ - 1) / together_;
     const std::int64_t tasks = blocks_ * groups_, most = kPartialSums / std::max<std::int64_t>(1, blocks_ * panels_ * sums());
     parts_ = std::clamp<std::int64_t>(std::min({kEnoughTasks / tasks, places_ / kPlacesOfPart, most}), 1, kEnoughTasks);

@@ -9,6 +9,10 @@
 
 namespace tenon::llvm_backend {
 
+/// Elements between transformed squares, and between places of them, beyond their length: what is a power of two apart crowds into few sets of the caches.
+template <class T>
+inline constexpr std::int64_t kApart = 64 / sizeof(T);
+
 /// Squares of results that cover the pictures of a product, line by line: a line is as many rows of pixels as a square has, or what is left of a picture.
 struct SquareGrid {
   std::int64_t height, width, side, lines_in_picture, in_line;  // of the pictures of results; squares of a line

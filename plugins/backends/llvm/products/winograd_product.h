@@ -49,8 +49,6 @@ class WinogradProduct {
   static constexpr std::int64_t kSquares = 48, kSquareElements = 160 * 1024, kSharedSquares = 256;
   /// Elements of weights that stay in a second-level cache beside the squares.
   static constexpr std::int64_t kCachedWeights = 512 * 1024;
-  /// Elements between rows, and between places, beyond their length: what is a power of two apart crowds into few sets of the caches.
-  static constexpr std::int64_t kApart = 64 / sizeof(T);
 
   /// The fewest squares that a thread multiplies by itself: it loses less with tiles that are not full than with what others have written.
   static constexpr std::int64_t kFewestSquares = 8;
@@ -79,10 +77,10 @@ class WinogradProduct {
   /// Takes memory for so many transformed squares. For one panel the places of a square lie side by side: they are written to few pages.
   /// For several, which each read them again, the squares of a place do.
   Rows take_squares(std::int64_t count, Scratch& memory) const {
-    const std::int64_t length = depth_ + kApart;
-    T* first = static_cast<T*>(memory.take(static_cast<std::size_t>(count * (places_ * length + kApart) + 2 * kApart * places_) * sizeof(T)));
-    if (panels_.count() == 1) return {first, places_ * length + kApart, length};
-    return {first, length, count * length + 2 * kApart};
+    const std::int64_t length = depth_ + kApart<T>;
+    T* first = static_cast<T*>(memory.take(static_cast<std::size_t>(count * (places_ * length + kApart<T>) + 2 * kApart<T> * places_) * sizeof(T)));
+    if (panels_.count() == 1) return {first, places_ * length + kApart<T>, length};
+    return {first, length, count * length + 2 * kApart<T>};
   }
   std::int64_t u_elements() const { return places_ * depth_ * u_width_; }
 
@@ -205,7 +203,7 @@ class WinogradProduct {
     const std::int64_t count = squares(lines);
     const Rows v = take_squares(count, squares_memory);
     Ahead next = pixels_ahead({lines.last, std::min(lines_, lines.last + lines.last - lines.first)});
-    const Rows m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * (count * u_width_ + 2 * kApart)) * sizeof(T))), u_width_, count * u_width_ + 2 * kApart};
+    const Rows m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * (count * u_width_ + 2 * kApart<T>)) * sizeof(T))), u_width_, count * u_width_ + 2 * kApart<T>};
     for (std::int64_t line = lines.first; line < lines.last; ++line) transform_line(line, v.at((line - lines.first) * grid_.in_line));
     for (std::int64_t panel = 0; panel < panels_.count(); ++panel) {
       for (std::int64_t place = 0; place < places_; ++place) multiply_place(v, count, panel, place, m.first + place * m.stride, m.row, next);
@@ -216,7 +214,7 @@ class WinogradProduct {
   /// Many lines on all threads, step by step: weights that do not stay in a cache are read once for all of them.
   void together(const Lines& lines) {
     Scratch squares_memory, products_memory;
-    const std::int64_t count = squares(lines), row = panels_.count() * width_ + kApart, stride = count * row + 2 * kApart;
+    const std::int64_t count = squares(lines), row = panels_.count() * width_ + kApart<T>, stride = count * row + 2 * kApart<T>;
     const Rows v = take_squares(count, squares_memory);
     const Rows m{static_cast<T*>(products_memory.take(static_cast<std::size_t>(places_ * stride) * sizeof(T))), row, stride};
     each(lines.last - lines.first, [&](std::int64_t i) { transform_line(lines.first + i, v.at(i * grid_.in_line)); });

@@ -38,7 +38,7 @@ class WinogradSums {
     Scratch memory;
     const std::int64_t squares = (part.end_line - part.first_line) * grid_.in_line, block = std::min(kSquares, squares);
     const Square results = square(block, part.rows), pixels = square(block, part.columns);
-    const std::int64_t panels = (part.columns + width_ - 1) / width_, place = part.rows * width_ + kApart, products = panels * kPlaces * place;
+    const std::int64_t panels = (part.columns + width_ - 1) / width_, place = part.rows * width_ + kApart<T>, products = panels * kPlaces * place;
     T* const u = static_cast<T*>(memory.take(static_cast<std::size_t>(results.elements + pixels.elements + products) * sizeof(T)));
     T *const v = u + results.elements, *const m = v + pixels.elements;
     if (part.columns % lanes_ != 0) std::fill_n(m, products, T(0));  // whole vectors are read of them
@@ -59,15 +59,13 @@ class WinogradSums {
  private:
   /// Squares that are multiplied together: their transforms stay in a second-level cache beside the sums.
   static constexpr std::int64_t kSquares = 32;
-  /// Elements between places beyond their length: what is a power of two apart crowds into few sets of the caches.
-  static constexpr std::int64_t kApart = 64 / sizeof(T);
 
   /// Where transformed squares lie: those of a place side by side, `row` apart.
   struct Square {
     std::int64_t row, place, elements;
   };
   static Square square(std::int64_t count, std::int64_t length) {
-    const std::int64_t row = (length + kApart - 1) / kApart * kApart, place = count * row + kApart;
+    const std::int64_t row = (length + kApart<T> - 1) / kApart<T> * kApart<T>, place = count * row + kApart<T>;
     return {row, place, kPlaces * place};
   }
 
