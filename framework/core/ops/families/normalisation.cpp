@@ -104,12 +104,6 @@ Op softmax_op(std::string name, bool logarithm) {
 
 // ---- layer_norm, rms_norm
 
-std::vector<Dim> last_dims(std::size_t rank, std::size_t count) {
-  std::vector<Dim> dims;
-  for (std::size_t d = rank - count; d < rank; ++d) dims.emplace_back(static_cast<std::int64_t>(d));
-  return dims;
-}
-
 /// (x - mean) / sqrt(variance + eps) over some dimensions, which the statistics keep with size 1. The mean of the distances from the mean, which is
 /// what rounding has left, is taken off again: in a row far from zero it may be as large as what is left of the row.
 struct Standardised {

@@ -247,14 +247,17 @@ std::optional<std::int64_t> common_count(const OpQuery& q) {
   return q.constant_integer("divisor_override", count);
 }
 
+/// Whether an adaptive window is all of its picture.
+bool is_one_part(const std::vector<Dim>& output_size) {
+  return std::ranges::all_of(output_size, [](const Dim& d) { return d == Dim(1); });
+}
+
 /// The sums of windows; where each is a whole picture of a device, of its dimensions: the gradient of that is no scatter.
 ir::ValueId sum_of_windows(NodeBuilder& b, const OpQuery& q, ir::ValueId x, ir::Attributes windows) {
   const ir::Type type = b.graph().type(x);
-  const bool whole = q.find("output_size") && std::ranges::all_of(q.integers("output_size"), [](const Dim& d) { return d == Dim(1); });
+  const bool whole = q.find("output_size") && is_one_part(q.integers("output_size"));
   if (!whole || type.device.is_host()) return b.one("window_sum", {x}, std::move(windows));
-  std::vector<Dim> dims;
-  for (std::size_t d = type.rank() - q.integers("output_size").size(); d < type.rank(); ++d) dims.emplace_back(static_cast<std::int64_t>(d));
-  return b.one("sum", {x}, {{"dim", dims}, {"dtype", type.dtype}, {"keepdim", true}});
+  return b.one("sum", {x}, {{"dim", last_dims(type.rank(), q.integers("output_size").size())}, {"dtype", type.dtype}, {"keepdim", true}});
 }
 
 Values decompose_average(NodeBuilder& b, const OpQuery& q) {
@@ -367,11 +370,9 @@ Adapt adaptive_pool(std::size_t rank, std::string op) {
       TENON_USER_CHECK(!list, "output_size must be {}", rank);
       size = per_dim(a, "output_size", rank, {});
     }
-    if (const auto over = std::span(shape).last(rank); op == "avg_pool" && std::ranges::all_of(size, [](const Dim& d) { return d == Dim(1); }) && !std::ranges::all_of(over, &Dim::is_constant)) {
-      std::vector<Dim> dims;  // parts of a size that is not known have no windows of one size, but one part is all of it
-      for (std::size_t d = shape.size() - rank; d < shape.size(); ++d) dims.emplace_back(static_cast<std::int64_t>(d));
-      return a.call("mean", {x}, {{"dim", dims}, {"keepdim", true}});
-    }
+    // Parts of a size that is not known have no windows of one size, but one part is all of it.
+    if (op == "avg_pool" && is_one_part(size) && !std::ranges::all_of(std::span(shape).last(rank), &Dim::is_constant))
+      return a.call("mean", {x}, {{"dim", last_dims(shape.size(), rank)}, {"keepdim", true}});
     const bool indices = op == "max_pool_with_indices" || (op == "max_pool" && a.flag("return_indices"));
     if (indices) a.container = Container::tuple;
     return a.call(indices ? "max_pool_with_indices" : op, {x}, {{"output_size", size}});

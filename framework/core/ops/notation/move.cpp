@@ -245,4 +245,10 @@ std::vector<Sample> movement_samples(std::vector<std::int64_t> shape, std::vecto
   return all;
 }
 
+std::vector<Dim> last_dims(std::size_t rank, std::size_t count) {
+  std::vector<Dim> dims;
+  for (std::size_t d = rank - count; d < rank; ++d) dims.emplace_back(static_cast<std::int64_t>(d));
+  return dims;
+}
+
 }  // namespace tenon::ops

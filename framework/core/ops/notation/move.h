@@ -51,4 +51,7 @@ ir::Dim slice_extent(const SliceBounds& bounds);
 /// Samples of one operand in every dtype class, contiguous and strided, with these attributes.
 std::vector<Sample> movement_samples(std::vector<std::int64_t> shape, std::vector<ir::Attributes> sets);
 
+/// The numbers of the last so many of a tensor's dimensions, as an attribute has them.
+std::vector<ir::Dim> last_dims(std::size_t rank, std::size_t count);
+
 }  // namespace tenon::ops
