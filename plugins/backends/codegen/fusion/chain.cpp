@@ -23,7 +23,7 @@ std::optional<std::vector<std::size_t>> dense_order(std::span<const Role> loops,
 class ChainBuilder {
  public:
   ChainBuilder(const FusionContext& context, const Product& first, KernelStep between, const Product& second)
-      : algebra_(context.algebra), chain_{first, std::move(between), {second, {}, {}}, {}, {}, {}, {}, {}} {}
+      : algebra_(context.algebra), chain_{first, std::move(between), {second, {}, {}, {}}, {}, {}, {}, {}, {}} {}
 
   std::optional<ChainStep> build() {
     if (!products_agree() || !find_buffers() || !reads_rows_where_it_writes()) return {};

@@ -105,7 +105,7 @@ bool checks(const std::vector<Operation>& operations) {
 }
 
 bool checks(const ContractionStep& step) {
-  return checks(step.product.operations) || (step.epilogue && checks(step.epilogue->kernel.operations)) || (step.pooling && checks(step.pooling->kernel.kernel.operations));
+  return (step.sums && checks(step.sums->kernel.kernel.operations)) || checks(step.product.operations) || (step.epilogue && checks(step.epilogue->kernel.operations)) || (step.pooling && checks(step.pooling->kernel.kernel.operations));
 }
 
 bool reads(const Product& product, ValueId value) {
@@ -123,7 +123,8 @@ std::vector<Overwriting> overwritings(const Step& step) {
   auto* product = std::get_if<ContractionStep>(&step);
   if (!product || !product->epilogue || product->pooling) return {};
   auto found = of_runs(*product->epilogue);
-  std::erase_if(found, [&](const Overwriting& o) { return reads(product->product, o.read); });
+  const auto is_summed = [&](ValueId value) { return product->sums && std::ranges::find(product->sums->kernel.buffers, value) != product->sums->kernel.buffers.end(); };
+  std::erase_if(found, [&](const Overwriting& o) { return reads(product->product, o.read) || is_summed(o.read); });
   return found;
 }
 

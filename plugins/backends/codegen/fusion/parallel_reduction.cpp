@@ -6,7 +6,6 @@
 #include "loops/merging.h"
 
 namespace tenon::codegen {
-namespace {
 
 bool only_independent_reductions(const Kernel& kernel) {
   for (const Stage& stage : kernel.stages)
@@ -17,6 +16,8 @@ bool only_independent_reductions(const Kernel& kernel) {
       if (depends[e]) return false;
   return !kernel.reductions.empty();
 }
+
+namespace {
 
 std::vector<KernelStep> alone(KernelStep step) {
   std::vector<KernelStep> steps;
@@ -73,17 +74,22 @@ class TwoSteps {
   void cut(std::size_t inner, std::int64_t pieces) {
     Loop& loop = parts_.kernel.inner[inner];
     const Dim extent = loop.extent, chunk = algebra_.floor_div(extent + Dim(pieces - 1), Dim(pieces));
-    const Loop piece{algebra_.new_loop(Dim(pieces)), Dim(pieces)}, combined{algebra_.new_loop(Dim(pieces)), Dim(pieces)};
     const SymbolId within = algebra_.new_loop(chunk);
-    const Dim start = Dim::symbol(piece.variable) * chunk;
+    const Dim start = Dim::symbol(add_part(pieces).variable) * chunk;
     for (Operation& op : parts_.kernel.operations)
       if (op.kind == OperationKind::load || op.kind == OperationKind::index)
         op.offset = algebra_.substitute(op.offset, loop.variable, start + Dim::symbol(within));
     const bool even = extent.is_constant() && extent.constant() % pieces == 0;
     loop = {within, even ? chunk : max(Dim(0), min(chunk, extent - start))};
-    parts_.kernel.outer.push_back(piece);
+  }
+
+  /// Gives the loop over parts whose partial results lie together.
+  Loop add_part(std::int64_t parts) {
+    const Loop part{algebra_.new_loop(Dim(parts)), Dim(parts)}, combined{algebra_.new_loop(Dim(parts)), Dim(parts)};
+    parts_.kernel.outer.push_back(part);
     whole_.kernel.inner.insert(whole_.kernel.inner.begin(), combined);
-    written_.insert(written_.begin(), piece), read_.insert(read_.begin(), combined);
+    written_.insert(written_.begin(), part), read_.insert(read_.begin(), combined);
+    return part;
   }
 
   std::vector<KernelStep> take() {
@@ -137,6 +143,13 @@ std::vector<KernelStep> split_reduction(KernelStep step, IndexAlgebra& algebra, 
   const std::int64_t pieces = machine.parts(steps.parts(), algebra);
   if (pieces > 1) steps.cut(longest(steps.parts(), algebra), pieces);
   return contiguous || pieces > 1 ? steps.take() : alone(std::move(step));
+}
+
+PartialSums in_parts(KernelStep step, std::int64_t parts, IndexAlgebra& algebra, Plan& plan, const ir::Graph& graph) {
+  TwoSteps steps(std::move(step), algebra, plan, graph);
+  const Loop part = steps.add_part(parts);
+  std::vector<KernelStep> both = steps.take();
+  return {std::move(both[0]), std::move(both[1]), part};
 }
 
 std::vector<KernelStep> cut_reduction(KernelStep step, std::int64_t pieces, Plan& plan, const ir::Graph& graph) {

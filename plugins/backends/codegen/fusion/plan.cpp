@@ -173,21 +173,28 @@ void shape(KernelStep& step, const Machine& machine, const ir::Graph& graph, Ind
 
 /// The product with what follows it.
 ContractionStep Planner::product_of(PendingStep& pending, const std::vector<bool>& stored) {
-  ContractionStep step{*pending.product, finish(*pending.draft, stored), {}};
+  ContractionStep step{*pending.product, finish(*pending.draft, stored), {}, {}};
   if (step.product.is_result_matrix() && only_stores(step.epilogue->kernel, step.epilogue->buffers, step.product.result)) step.epilogue.reset();
   return step;
 }
 
-void Planner::add_to(Plan& plan, PendingStep& pending, const std::vector<bool>& stored) {
+void Planner::add_to(Plan& plan, std::size_t number, const std::vector<bool>& stored) {
+  PendingStep& pending = steps_[number];
   if (!pending.draft) return plan.steps.push_back(std::move(pending.fixed));
-  KernelStep step = finish(*pending.draft, stored);
-  if (step.kernel.stages.empty()) return;
-  if (pending.product) return plan.steps.push_back(product_of(pending, stored));
-  for (KernelStep& part : split_reduction(std::move(step), algebra_, machine_, plan, graph_)) {
+  const auto add = [&](KernelStep part) {
     shape(part);
     part.starts = take_out_starts(part.kernel);
     plan.steps.push_back(std::move(part));
+  };
+  if (combined_[number]) return add(std::move(*combined_[number]));
+  KernelStep step = finish(*pending.draft, stored);
+  if (step.kernel.stages.empty()) return;
+  if (pending.product) {
+    ContractionStep product = product_of(pending, stored);
+    product.sums = std::move(column_sums_[number]);
+    return plan.steps.push_back(std::move(product));
   }
+  std::ranges::for_each(split_reduction(std::move(step), algebra_, machine_, plan, graph_), [&](KernelStep& part) { add(std::move(part)); });
 }
 
 Plan Planner::assemble() {
@@ -216,10 +223,13 @@ Plan Planner::assemble() {
       joined[s] = std::move(pooled->step);
     }
   }
+  std::vector<bool> taken = inside;
+  for (std::size_t s = 0; s < steps_.size(); ++s) taken[s] = taken[s] || joined[s];
+  sum_columns(plan, taken, stored);
   for (std::size_t s : order_) {
     pause();
     if (joined[s]) plan.steps.push_back(std::move(*joined[s]));
-    else if (!inside[s]) add_to(plan, steps_[s], stored);
+    else if (!inside[s]) add_to(plan, s, stored);
   }
   stop_early(plan, graph_);
   update_early(plan, graph_);
@@ -251,6 +261,15 @@ struct Uses {
     if (step.epilogue) add(*step.epilogue);
     if (step.pooling) add(step.pooling->kernel);
     else if (!step.epilogue && written) values.push_back(step.product.result.value);
+    if (step.sums) add_sums(step);
+  }
+  /// What the step itself has stored counts as written alone.
+  void add_sums(const ContractionStep& step) {
+    Uses stored{true, {}}, mine{written, {}};
+    if (step.epilogue) stored.add(*step.epilogue);
+    else stored.values.push_back(step.product.result.value);
+    mine.add(step.sums->kernel);
+    std::ranges::copy_if(mine.values, std::back_inserter(values), [&](std::size_t v) { return std::ranges::find(stored.values, v) == stored.values.end(); });
   }
 };
 

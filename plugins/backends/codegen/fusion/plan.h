@@ -47,11 +47,19 @@ struct Pooling {
   std::int64_t step = 1, first = 0, window = 1;
 };
 
+/// Adds up what a product's step has stored over its rows, and what is computed from that and from other rows. Part by part: how many rows
+/// are a part is left to whoever runs it, and what no part has written is zero.
+struct ColumnSums {
+  KernelStep kernel;  // its outer loop goes over columns, its inner one over all rows
+  SymbolId part;      // the number of a part, in places that the kernel stores to
+};
+
 /// Runs a matrix product, and what follows it point by point.
 struct ContractionStep {
   Product product;
   std::optional<KernelStep> epilogue;  // over the points of the result: reads the product and stores what the step gives. Else that is the product
   std::optional<Pooling> pooling;      // reads what the epilogue gives, or the product, and stores what the step gives
+  std::optional<ColumnSums> sums;      // where the step stores a matrix
 };
 
 /// Calls the op's written-out kernel.

@@ -205,12 +205,21 @@ class Planner {
   bool may_wait(std::size_t step, std::size_t until) const;
   bool lies_as_product(std::size_t step, ValueId value) const;
 
+  // ---- sums over rows that are taken as products come (column_sums.cpp)
+  struct Summed {
+    std::size_t product;
+    std::int64_t parts;
+  };
+  bool gives_rows(std::size_t step, const std::vector<bool>& taken) const;
+  std::optional<Summed> summed_at(std::size_t step, std::size_t product, const KernelStep& sums, std::span<const std::size_t> place) const;
+  void sum_columns(Plan& plan, const std::vector<bool>& taken, const std::vector<bool>& stored);
+
   // ---- the plan (plan.cpp)
   Plan assemble();
   std::vector<std::size_t> count_reads() const;
   void shape(KernelStep& step) { codegen::shape(step, machine_, graph_, algebra_, options_.log); }
   ContractionStep product_of(PendingStep& pending, const std::vector<bool>& stored);
-  void add_to(Plan& plan, PendingStep& step, const std::vector<bool>& stored);
+  void add_to(Plan& plan, std::size_t step, const std::vector<bool>& stored);
   KernelStep finish(Draft& draft, const std::vector<bool>& stored) const {
     Kernel kernel = draft.finish(stored);
     return {std::move(kernel), draft.buffers(), draft.nodes(), {}, {}};
@@ -248,6 +257,8 @@ class Planner {
   std::vector<double> alive_after_;     // by place: bytes of what is read later
   double may_live_ = 0;                 // bytes
   std::vector<std::size_t> order_;      // steps as they run
+  std::vector<std::optional<ColumnSums>> column_sums_;  // by step of a product
+  std::vector<std::optional<KernelStep>> combined_;     // by step: what is left of it where a product's step takes its sums
   std::vector<std::size_t> furthest_;   // by place in the order: the last node of steps up to there
   static constexpr std::size_t kNoStep = static_cast<std::size_t>(-1);
 };

@@ -90,6 +90,7 @@ class Counter {
     if (step.epilogue) add(step.epilogue->kernel, results, results);
     else tally_.stores += results;
     if (step.pooling) add(step.pooling->kernel);
+    if (step.sums) add(step.sums->kernel.kernel, points_of(step.product.columns), results);
   }
 
   double elements_of(std::span<const ValueId> values) const {

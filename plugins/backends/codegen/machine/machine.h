@@ -43,6 +43,13 @@ struct ProductSize {
   double all_rows = 0, all_columns = 0;  // with the batch loops that step along one operand alone
 };
 
+/// The rows of a product's result; those of pictures are its pixels, row by row.
+struct ResultRows {
+  std::int64_t rows, columns;
+  DType dtype;
+  std::int64_t picture_height = 0, picture_width = 0;
+};
+
 /// Two products with a kernel over whole rows between them, in estimates.
 struct ChainSize {
   double depth, between, columns;  // of the first product's sum; of a row between them; of what the second gives
@@ -99,6 +106,8 @@ class Machine {
   virtual bool worth_chaining(const ChainSize& chain) const = 0;
   /// Whether a product of so many elements is pooled as it comes: while `window` rows of a picture of it, which a row of results reads, are near.
   virtual bool worth_pooling(double elements, std::int64_t row_elements, std::int64_t window) const = 0;
+  /// In how many parts of rows at most a product comes, where sums over its rows are taken part by part as it comes; 0 where they are not.
+  virtual std::int64_t parts_of_rows(const ResultRows& rows) const = 0;
   /// Whether a convolution of 3 x 3 taps is transformed (Winograd): fewer multiplications, but more weights to read and two
   /// transformations for each run of channels.
   virtual bool worth_transforming(DType dtype, double rows, double columns, double run) const = 0;

@@ -36,6 +36,7 @@ class GpuMachine final : public codegen::Machine {
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
   void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;
   bool worth_joint_launch(double operations) const override;
+  std::int64_t parts_of_rows(const codegen::ResultRows&) const override { return 0; }
 
  private:
   bool has_tensor_cores_;

@@ -51,6 +51,9 @@ constexpr double kRowsInCache = 512 * 1024;
 /// A row that even a kernel without parallel rows may pass over several times.
 constexpr double kTinyRow = 16 * 1024;
 
+/// The fewest rows of a product whose columns are added up as it comes.
+constexpr std::int64_t kSummedRows = 4 * kFinishedRows;
+
 /// A product over windows, or with fewer columns than lanes, that is smaller than this is a loop nest, which gathers.
 constexpr double kSmallGatheredProduct = 2 * 1024;
 /// Multiplications of one product of a batch up to which packing its right operand costs more than multiplying.
@@ -193,6 +196,14 @@ std::int64_t CpuMachine::parts(const Kernel& kernel, const IndexAlgebra& algebra
 void CpuMachine::shape(Kernel& kernel, IndexAlgebra& algebra, const codegen::KeepRow& worth) const {
   shape_loops(kernel, algebra, lanes_);
   if (schedule_of(kernel).lanes_inside) codegen::keep_rows(kernel, algebra, worth);
+}
+
+/// What is finished together is a part: some rows, or a line of squares. Few rows are multiplied in other ways, and stay near.
+std::int64_t CpuMachine::parts_of_rows(const codegen::ResultRows& r) const {
+  if (is_reduced_float(r.dtype) || r.rows < kSummedRows) return 0;
+  const auto parts = [](std::int64_t count, std::int64_t size) { return (count + size - 1) / size; };
+  const std::int64_t places = r.picture_height * r.picture_width;
+  return std::max(parts(r.rows, kFinishedRows), places > 0 ? r.rows / places * parts(r.picture_height, kSmallSquare) : 0);
 }
 
 bool CpuMachine::worth_joint_launch(double operations) const { return operations <= kShortRun; }

@@ -37,6 +37,7 @@ class CpuMachine : public codegen::Machine {
   std::int64_t parts(const codegen::Kernel& kernel, const codegen::IndexAlgebra& algebra) const override;
   void shape(codegen::Kernel& kernel, codegen::IndexAlgebra& algebra, const codegen::KeepRow& worth) const override;
   bool worth_joint_launch(double operations) const override;
+  std::int64_t parts_of_rows(const codegen::ResultRows& rows) const override;
 
   // ---- matrix products as tiles
   /// Lanes of float32 in a vector register.

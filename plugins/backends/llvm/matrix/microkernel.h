@@ -17,6 +17,8 @@ struct TileShape {
   int columns = 0;
 };
 TileShape tile_shape(const Target& target, DType dtype);
+/// Rows of a result that are finished together; so many rows of a table of windows lie beside each other.
+inline constexpr std::int64_t kFinishedRows = 48;
 /// Whether products of the dtype are summed in tile registers (amx_kernel.h).
 bool has_tile_registers(const Target& target, DType dtype);
 /// More rows and half the columns, for results with few columns.

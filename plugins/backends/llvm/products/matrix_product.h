@@ -41,6 +41,10 @@ class TileKernels {
   virtual void pack_columns(const Tile& tile, void* panel) const = 0;
   /// Takes tile.rows rows of the product, as wide as the microkernel's tile.
   virtual void finish(const Tile& tile, void* product) const = 0;
+  /// Whether `sum_up` is wanted of the rows of the result.
+  virtual bool sums_up() const = 0;
+  /// Adds up columns of tile.rows rows of the result, which are in memory, as part tile.step of the sums: each row once.
+  virtual void sum_up(const Tile& tile) const = 0;
   /// Sets `reads` to what `finish` reads of memory for the tile, as far as it pays to have that fetched before.
   virtual void find_reads(const Tile& tile, std::vector<Ahead>& reads) const = 0;
 };

@@ -51,7 +51,7 @@ class Multiplier {
         pass_(even_pass(depth_, p.step_depth == 1 ? matrix_pass() : kPassDepth, kernel.sum_step)),
         work_(static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(depth_)),
         dots_(p.b && !p.windows && !p.b_halves && p.b_row == 1 && p.b_column != 1 && p.m <= kDotRows), streams_(panels_.reads_in_place(0) || panels_.reads_one_row()),
-        parallel_(parallel && (work_ >= kParallelProduct || ((dots_ || streams_) && static_cast<double>(p.n) * static_cast<double>(depth_) >= kParallelElements))) {}
+        parallel_(parallel && (work_ >= kParallelProduct || ((dots_ || streams_) && static_cast<double>(p.n) * static_cast<double>(depth_) >= kParallelElements))), sums_up_(p.kernels && p.kernels->sums_up()) {}
 
   void run() {
     if (p_.m == 0 || p_.n == 0) return;
@@ -157,7 +157,7 @@ class Multiplier {
   };
 
   void run_transformed() {
-    a_ = static_cast<const T*>(p_.a);
+    a_ = static_cast<const T*>(p_.a), sums_up_ = false;  // lines of squares are its parts
     WinogradProduct<T>(host_, kernel_, p_, parallel_, [this](std::int64_t panel, std::int64_t row, std::int64_t end) {
       Scratch memory;
       T* packed = static_cast<T*>(memory.take(static_cast<std::size_t>(panel_elements()) * sizeof(T)));
@@ -247,9 +247,12 @@ class Multiplier {
         for (std::int64_t panel = first; panel < last; ++panel)
           part.add_slab(panel, packed + (panel - first) * slab * width_, row, std::min(p_.m, row + rows), sums ? sums + (panel - first) * p_.m * width_ : nullptr);
     }
-    for (std::int64_t panel = first; sums && panel < last; ++panel)
-      for (std::int64_t row = 0; row < p_.m; row += kFinishedRows)
-        finishing_->finish({row, std::min(kFinishedRows, p_.m - row), panel * width_, std::min(width_, p_.n - panel * width_), 0, p_.steps}, sums + ((panel - first) * p_.m + row) * width_);
+    for (std::int64_t panel = first; panel < last; ++panel)
+      for (std::int64_t row = 0; row < p_.m; row += kFinishedRows) {
+        const Tile place{row, std::min(kFinishedRows, p_.m - row), panel * width_, std::min(width_, p_.n - panel * width_), 0, p_.steps};
+        if (sums) finishing_->finish(place, sums + ((panel - first) * p_.m + row) * width_);
+        sum_up(row, row + place.rows, place.column, place.columns);
+      }
   }
 
   /// Adds rows of a panel's product to the result, or to the sums of the panel.
@@ -286,7 +289,7 @@ class Multiplier {
     const std::int64_t tiles = (p_.m + height_ - 1) / height_;
     const std::int64_t parts = packs_rows_ || tiles >= 4 * threads ? 1 : panels();
     const std::int64_t chunks = std::clamp<std::int64_t>((4 * threads + parts - 1) / parts, 1, tiles);
-    const std::int64_t rows = (tiles + chunks - 1) / chunks * height_;
+    const std::int64_t whole = sums_up_ ? kFinishedRows : height_, rows = ((tiles + chunks - 1) / chunks * height_ + whole - 1) / whole * whole;
     each(parts * chunks, [&](std::int64_t low, std::int64_t high) {
       for (std::int64_t task = low; task < high; ++task) {
         const std::int64_t first = parts == 1 ? 0 : task % parts, last = parts == 1 ? panels() : first + 1, row = task / parts * rows;
@@ -360,7 +363,10 @@ class Multiplier {
     const bool in_place = panels_.reads_in_place(panel);
     const void* b = dots_ || in_place ? static_cast<const std::byte*>(p_.b) + column * p_.b_column * b_bytes() : static_cast<const void*>(packed);
     const std::int64_t b_row = in_place ? p_.b_row : width_;
-    if (c_) return product(b, b_row, windows, row, end, c_ + (row - first_row_of_c_) * p_.c_row + column, p_.c_row, columns, ahead);
+    if (c_) {
+      product(b, b_row, windows, row, end, c_ + (row - first_row_of_c_) * p_.c_row + column, p_.c_row, columns, ahead);
+      return sum_up(row, end, column, columns);
+    }
     Scratch memory;
     T* tile = static_cast<T*>(memory.take(static_cast<std::size_t>(finished_rows() * width_) * sizeof(T)));
     const std::int64_t stored = dots_ ? columns : kernel_.variant(columns).width;  // the tile has room for whole rows
@@ -371,7 +377,13 @@ class Multiplier {
       for (std::size_t i = reads.size(); i-- > 0;) reads[i].before(i + 1 < reads.size() ? reads[i + 1] : ahead);
       product(b, b_row, windows, row, row + place.rows, tile, width_, stored, reads.empty() ? ahead : reads.front());
       finishing_->finish(place, tile);
+      sum_up(place.row, place.row + place.rows, column, columns);
     }
+  }
+
+  /// Rows that are finished together are a part of sums.
+  void sum_up(std::int64_t row, std::int64_t end, std::int64_t column, std::int64_t columns) const {
+    for (; sums_up_ && row < end; row += kFinishedRows) finishing_->sum_up({row, std::min(kFinishedRows, end - row), column, columns, row / kFinishedRows, p_.steps});
   }
 
   using Variant = MatrixKernel::Variant;
@@ -440,6 +452,7 @@ class Multiplier {
   bool dots_, streams_;  // few rows: dot products, or b read where it lies
   bool parallel_;
   bool adds_ = false;              // to what the result holds
+  bool sums_up_;                   // what is finished
   bool packs_rows_ = false;        // a thread packs the rows that it multiplies
   const T* a_ = nullptr;
   std::int64_t a_row_ = 0, first_row_ = 0, first_row_of_c_ = 0;

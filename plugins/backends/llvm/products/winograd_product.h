@@ -272,10 +272,17 @@ class WinogradProduct {
     return !unbounded;
   }
 
+  /// Gives the results of a line, which are a part of sums over rows.
   void finish_line(std::int64_t panel, std::int64_t line, const Rows& m) const {
-    Scratch memory;
     const std::int64_t row = grid_.first_pixel(line), height = grid_.pixel_rows(line), rows = height * grid_.width;
     const std::int64_t column = panel * width_, columns = std::min(width_, p_.n - column);
+    give_line(panel, row, height, column, columns, m);
+    if (p_.kernels->sums_up()) p_.kernels->sum_up({row, rows, column, columns, line, p_.steps});
+  }
+
+  void give_line(std::int64_t panel, std::int64_t row, std::int64_t height, std::int64_t column, std::int64_t columns, const Rows& m) const {
+    Scratch memory;
+    const std::int64_t rows = height * grid_.width;
     const std::int64_t lanes = kernel_.transposed_rows, whole = (columns + lanes - 1) / lanes * lanes;
     const bool in_place = p_.c && whole == columns;
     T* nowhere = static_cast<T*>(memory.take(static_cast<std::size_t>((in_place ? 1 : rows + 1) * width_) * sizeof(T)));

@@ -24,6 +24,7 @@ class CallKernels final : public TileKernels {
     bind_if(pack_b_, compiled.pack_b);
     bind_if(table_b_, compiled.table_b);
     bind_if(epilogue_, compiled.epilogue);
+    bind_if(sums_, compiled.sums);
     bind_if(pooling_, compiled.pooling);
     if (between) bind(between_, *between);
   }
@@ -44,6 +45,8 @@ class CallKernels final : public TileKernels {
   void place_columns(const Tile& tile, std::int64_t* table) const override { run_on(table_b_, tile, table); }
   void pack_columns(const Tile& tile, void* panel) const override { run_on(pack_b_, tile, panel); }
   void finish(const Tile& tile, void* product) const override { run_on(epilogue_, tile, product); }
+  bool sums_up() const override { return sums_.kernel != nullptr; }
+  void sum_up(const Tile& tile) const override { run_on(sums_, tile, nullptr); }
   void find_reads(const Tile& tile, std::vector<Ahead>& reads) const override {
     reads.clear();
     for (const RowsBeside& rows : rows_beside_) {
@@ -104,7 +107,7 @@ class CallKernels final : public TileKernels {
 
   const Call& call_;
   std::span<const RowsBeside> rows_beside_;
-  Bound pack_a_, table_, pack_b_, table_b_, epilogue_, pooling_, between_;
+  Bound pack_a_, table_, pack_b_, table_b_, epilogue_, sums_, pooling_, between_;
   std::array<std::int64_t, kMostBatchLoops> batch_{};
 };
 
@@ -284,6 +287,12 @@ void run_pooled(const HostServices& host, const TiledProduct& step, const Compil
   multiply_rows(host, compiled.matrix, product, parallel, [&](const RowsOfProduct& rows) { pooled.run(host, rows, parallel); });
 }
 
+/// Not all parts of sums need be written.
+void clear_parts(const codegen::Kernel& sums, const CompiledKernel& compiled, const Call& call) {
+  for (std::size_t i = 0; i < sums.buffers.size(); ++i)
+    if (sums.buffers[i].written) std::memset(call.address(compiled.buffers[i]), 0, static_cast<std::size_t>(sums.buffers[i].bytes.evaluate(call.symbols)));
+}
+
 }  // namespace
 
 void add_parts(const TiledProduct& step, MatrixParts& parts) {
@@ -302,6 +311,7 @@ void run(const HostServices& host, const TiledProduct& step, const CompiledProdu
   if (step.pooling) return run_pooled(host, step, compiled, call);
   const Batch batch(step, compiled, call);
   const CallKernels kernels(step, compiled, call);
+  if (step.sums) clear_parts(step.sums->kernel, *compiled.sums, call);
   over_batch(host, batch.sizes().count, batch.work(), [&](std::int64_t number, bool parallel) {
     const BatchIndex index = index_of(number, batch.sizes().batch);
     CallKernels mine = kernels;

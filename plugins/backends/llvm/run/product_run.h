@@ -14,7 +14,7 @@ namespace tenon::llvm_backend {
 struct CompiledProduct {
   MatrixKernel matrix;
   Place a, b, c;
-  std::optional<CompiledKernel> pack_a, table, pack_b, table_b, epilogue, pooling;
+  std::optional<CompiledKernel> pack_a, table, pack_b, table_b, epilogue, sums, pooling;
   std::unique_ptr<PackedOperand> packed = std::make_unique<PackedOperand>();
 };
 

@@ -136,12 +136,12 @@ void Program::drop_what_only_compiling_needs(const ProgramOptions& options) {
   graph_.reset();
 }
 
-/// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it and what pools it; of a chain those of its products, then
+/// Every kernel of the plan in a fixed order: of a product those that pack, then what follows it, what adds it up and what pools it; of a chain those of its products, then
 /// what is between them.
 std::vector<const KernelStep*> Program::kernel_steps() const {
   std::vector<const KernelStep*> steps;
   auto add = [&](const TiledProduct& product) {
-    for (const auto* part : {&product.a.pack, &product.a.table, &product.b.pack, &product.b.table, &product.epilogue})
+    for (const auto* part : {&product.a.pack, &product.a.table, &product.b.pack, &product.b.table, &product.epilogue, &product.sums})
       if (*part) steps.push_back(&**part);
     if (product.pooling) steps.push_back(&product.pooling->pooling.kernel);
   };
@@ -207,6 +207,7 @@ void Program::compile_kernels(KernelCache& cache, const ProgramOptions& options)
     if (product.b.table) mine.table_b = take();
     if (product.epilogue) mine.epilogue = take();
     else if (!product.pooling) mine.c = placement_[product.c];
+    if (product.sums) mine.sums = take();
     if (product.pooling) mine.pooling = take();
     return mine;
   };

@@ -6,6 +6,7 @@
 #include "core/ir/dim.h"
 #include "drafts/contraction.h"
 #include "fusion/plan.h"
+#include "matrix/microkernel.h"
 
 namespace tenon::llvm_backend {
 
@@ -15,9 +16,6 @@ enum class TileSymbol : std::uint32_t { row, rows, column, columns, step, steps,
 
 using codegen::kMostBatchLoops;
 inline constexpr std::size_t kTileSymbols = static_cast<std::size_t>(TileSymbol::batch) + kMostBatchLoops;
-
-/// Rows of a result that are finished together; so many rows of a table of windows lie beside each other.
-inline constexpr std::int64_t kFinishedRows = 48;
 
 /// Places of a sum over runs of columns that are added up together; so many entries of a table of places lie beside each other.
 inline constexpr std::int64_t kPlacesOfTable = 128;

@@ -135,6 +135,23 @@ class ProductTiler {
     return over_result;
   }
 
+  /// The kernel that adds up columns of the rows of a tile, which are in memory. After `tile`.
+  KernelStep on_rows(ColumnSums sums) const {
+    Kernel& kernel = sums.kernel.kernel;
+    const Replacements replacements{{kernel.outer[0].variable, symbol(TileSymbol::column) + Dim::symbol(column_.variable)},
+                                    {kernel.inner[0].variable, symbol(TileSymbol::row) + Dim::symbol(row_.variable)},
+                                    {sums.part, symbol(TileSymbol::step)}};
+    const auto place = [&](Dim& d) {
+      for (const auto& [loop, by] : replacements) d = algebra_.substitute(d, loop, by);
+    };
+    for (Operation& op : kernel.operations) place(op.offset);
+    for (Stage& stage : kernel.stages)
+      for (Store& store : stage.stores) place(store.offset);
+    kernel.outer = {column_}, kernel.inner = {row_};
+    run_in_one_block(kernel, width_);
+    return std::move(sums.kernel);
+  }
+
   /// What a kernel on tiles reads a row at a time beside the product: short runs, of which the processor does not guess the next one. None where all
   /// of it is near. After `on_tiles`.
   std::vector<RowsBeside> rows_beside(const Kernel& kernel) const {
@@ -418,6 +435,7 @@ TiledProduct tiled(ContractionStep step, const TilingContext& context) {
   ProductTiler tiler(step.product, context, true);
   TiledProduct made = tiler.tile();
   if (step.pooling) made.pooling = in_bands(step, context.machine);
+  if (step.sums) made.sums = tiler.on_rows(std::move(*step.sums));
   if (step.epilogue) made.epilogue = tiler.on_tiles(std::move(*step.epilogue)), made.rows_beside = tiler.rows_beside(made.epilogue->kernel);
   return made;
 }

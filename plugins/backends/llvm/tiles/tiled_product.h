@@ -67,6 +67,7 @@ struct TiledProduct {
   ir::Dim c_row_stride, c_offset;
   std::optional<codegen::KernelStep> epilogue;  // reads a tile of the product and stores what the step gives; else the step gives c
   std::vector<RowsBeside> rows_beside;          // of the epilogue; empty where they are near
+  std::optional<codegen::KernelStep> sums;      // of the columns of rows that are finished, for the part `step`; what it has not written is zero
   std::optional<BandedPooling> pooling;         // reads what the epilogue gives, or c, and stores what the step gives
 };
 

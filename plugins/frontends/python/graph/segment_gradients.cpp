@@ -278,7 +278,6 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, std::s
   for (const TensorOutput& tensor : captured.tensors)
     if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad && !tensor.spent && (tensor.refusal.empty() || tensor.refusal_beside)) outputs.push_back(tensor.index);
   if (outputs.empty() && std::ranges::all_of(captured.tensors, [](const TensorOutput& t) { return t.refusal.empty(); })) return nullptr;
-  if (captured.uses_numpy()) throw GraphBreak("functions of NumPy beside tensors that require grad", "call them under torch.no_grad(), or on detached tensors");
   auto made = std::make_shared<SegmentGradients>();
   for (std::uint32_t i = 0; i < captured.inputs.size(); ++i)
     if (captured.inputs[i].requires_grad) made->wanted.push_back(i);
