@@ -251,13 +251,72 @@ ScalarProgram slope_program(const Op& op, const OpQuery& query, DType literals, 
 
 ScalarProgram gradient(const ScalarProgram& program, std::span<const std::size_t> inputs) { return Reverse(program).run(inputs); }
 
+namespace {
+
+/// What a value is the product of: signs, and factors that are the same all over some dimensions or not.
+class Factors {
+ public:
+  Factors(const ir::Graph& graph, std::span<const ir::Dim> dims, std::size_t rank) : graph_(graph), rank_(rank) {
+    for (const ir::Dim& d : dims) along_.push_back(static_cast<std::size_t>(d.constant()));
+  }
+
+  void add(ir::ValueId value) {
+    const bool is_result = graph_.value(value).kind == ir::ValueKind::result;
+    const ir::Node* node = is_result ? &graph_.node(graph_.value(value).node) : nullptr;
+    if (is_fixed(value)) return fixed_.push_back(value);
+    if (node && node->op == "neg") return is_negative_ = !is_negative_, add(node->operands[0]);
+    if (!node || node->op != "mul") return varying_.push_back(value);
+    for (ir::ValueId v : node->operands) add(v);
+  }
+
+  /// Gives the sum over the dimensions, with the fixed factors behind it; nothing where there are none, or where what varies is not repeated as the value is.
+  std::optional<ir::ValueId> sum(NodeBuilder& b, const ir::Type& type, const ir::Attributes& attributes) {
+    if ((fixed_.empty() && !is_negative_) || varying_.empty()) return {};
+    std::ranges::sort(varying_, {}, &ir::ValueId::value);  // so that equal products are equal nodes
+    ir::ValueId product = varying_[0];
+    for (ir::ValueId v : std::span(varying_).subspan(1)) product = b.one("mul", {product, v});
+    if (graph_.type(product).shape != type.shape) return {};
+    ir::ValueId sum = b.one("sum", {product}, attributes);
+    for (ir::ValueId v : fixed_) sum = b.one("mul", {sum, v});
+    return is_negative_ ? b.one("neg", {sum}) : sum;
+  }
+
+ private:
+  bool is_fixed(ir::ValueId value) const {
+    if (graph_.value(value).kind == ir::ValueKind::literal) return true;
+    const ir::Shape& shape = graph_.type(value).shape;
+    return std::ranges::all_of(along_, [&](std::size_t d) { return d + shape.size() < rank_ || shape[d + shape.size() - rank_] == ir::Dim(1); });
+  }
+
+  const ir::Graph& graph_;
+  std::size_t rank_;
+  std::vector<std::size_t> along_;
+  std::vector<ir::ValueId> varying_, fixed_;
+  bool is_negative_ = false;
+};
+
+/// Sums over dimensions, which stay. What is the same all over them multiplies the sum and not each of its terms, as in ATen's normalisations: sums of one
+/// gradient with several such factors are then one. Not in half precision, where products are rounded and sums are short of range.
+ir::ValueId summed(NodeBuilder& b, ir::ValueId value, const std::vector<ir::Dim>& dims) {
+  const ir::Type type = b.graph().type(value);
+  const ir::Attributes attributes{{"dim", dims}, {"dtype", type.dtype}, {"keepdim", true}};
+  if (type.dtype == DType::f32 || type.dtype == DType::f64) {
+    Factors factors(b.graph(), dims, type.rank());
+    factors.add(value);
+    if (const auto sum = factors.sum(b, type, attributes)) return *sum;
+  }
+  return b.one("sum", {value}, attributes);
+}
+
+}  // namespace
+
 ir::ValueId sum_to_shape(NodeBuilder& b, ir::ValueId gradient, const ir::Shape& to) {
   const ir::Type type = b.graph().type(gradient);
   std::vector<ir::Dim> dims;
   const std::size_t lead = type.rank() - to.size();
   for (std::size_t d = 0; d < type.rank(); ++d)
     if (d < lead || (to[d - lead] == ir::Dim(1) && !(type.shape[d] == ir::Dim(1)))) dims.emplace_back(static_cast<std::int64_t>(d));
-  if (!dims.empty()) gradient = b.one("sum", {gradient}, {{"dim", dims}, {"dtype", type.dtype}, {"keepdim", true}});
+  if (!dims.empty()) gradient = summed(b, gradient, dims);
   return b.graph().type(gradient).shape == to ? gradient : b.one("reshape", {gradient}, {{"shape", to}});
 }
 
