@@ -39,6 +39,12 @@ class ProductBuilder {
 
   /// With `copies` false, nothing where many rows of the left operand would have to be copied.
   std::optional<Product> build(bool copies) {
+    const bool one_column = std::ranges::all_of(nest_.outer, [](const Role& r) { return r.in_a && !r.in_b; });
+    if (one_column && !nest_.outer.empty()) {
+      rows_ = nest_.outer;
+      if (auto over_windows = by_windows_apart()) return over_windows;
+      rows_.clear();
+    }
     if (!nest_.outer.empty() && nest_.outer.back().in_a && !nest_.outer.back().in_b) swap_operands();
     for (const Role& r : nest_.outer) (r.in_a == r.in_b ? batch_ : r.in_a ? rows_ : columns_).push_back(r);
     auto in_a = operand(nest_.a);
@@ -105,6 +111,13 @@ class ProductBuilder {
     return found;
   }
 
+  /// The product with one column, where windows do not start an element apart: vectors run along the windows, and not from one to the next.
+  std::optional<Product> by_windows_apart() {
+    const auto windows = windows_of(operations(), nest_.a, nest_.summed, algebra_, machine_);
+    if (!windows || is_contiguous_or_fixed(operations()[windows->load].offset, rows_.back().loop.variable)) return {};
+    return by_windows();
+  }
+
   /// The product with the left operand read in windows; the right one is a matrix at each tap, or computed when runs go over several loops.
   std::optional<Product> by_windows() {
     auto windows = windows_of(operations(), nest_.a, nest_.summed, algebra_, machine_);
@@ -118,7 +131,7 @@ class ProductBuilder {
     if (computes ? taps != 1 : !b || operations()[nest_.b].dtype != dtype || !step_evenly(*b, windows->taps)) return {};
     nest_.summed = summed;
     leave_to_batch(columns_, computes ? filling(columns_) : fitting(columns_, *b));
-    if (batch_.size() > kMostBatchLoops || columns_.empty()) return {};  // what is multiplied together are columns
+    if (batch_.size() > kMostBatchLoops || (columns_.empty() && !batch_.empty())) return {};  // what is multiplied together are columns
     product_.picture = transformed(dtype, *windows, loops_of(rows_), columns_);
     if (product_.picture) product_.picture->relaxed = context_.relaxed;
     else gather_padding(*windows);

@@ -163,9 +163,9 @@ std::optional<ValueId> read_before_cast(const Machine& machine, const ir::Graph&
   return half;
 }
 
-/// True when they do, and the channels of what it reads do not lie last now.
+/// True when they do, and the channels of what it reads do not lie last now. One filter alone reads it too few times.
 bool gains_by_copying(const Machine& machine, const ir::Graph& graph, const ir::Node& node, ValueId operand, std::size_t rank) {
-  if (!reads_windows(machine, graph, node, rank)) return false;
+  if (!reads_windows(machine, graph, node, rank) || weight_of(graph, node)[0] == Dim(1)) return false;
   const bool reads_channels = operand == node.operands[0] && !gains_by_lanes_of_channels(machine, graph, node);  // else places of a result, whose weight is asked for
   if (reads_channels && static_cast<double>(weight_of(graph, node)[1].constant()) < machine.thresholds.shortest_run) return false;
   const ir::Value& read = graph.value(operand);

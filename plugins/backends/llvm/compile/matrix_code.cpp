@@ -30,6 +30,7 @@ std::vector<std::string> names_of(const Target& target, DType dtype, MatrixPart 
     case MatrixPart::windows:
       if (is_reduced_float(dtype)) return names_of(dtype, {"matrix", "narrow_matrix", "fetching_streaming"});
       return names_of(dtype, {"matrix", "narrow_matrix", "fetching_streaming", "winograd_input", "winograd_weights", "winograd_output"});
+    case MatrixPart::few_columns: return names_of(dtype, {"window_dots"});
     case MatrixPart::large_squares: return names_of(dtype, {"large_winograd_input", "large_winograd_weights", "large_winograd_output"});
     case MatrixPart::one_row: return names_of(dtype, {"dot_row", "row_matrix", "row_of_columns"});
     case MatrixPart::runs: return names_of(dtype, {"outer", "outer_columns", "outer_narrow"});
@@ -88,6 +89,7 @@ void MatrixCode::fill(llvm::Module& module, DType dtype, MatrixPart part, const 
       emit(tiles.streaming_tile, names[2], Fetches::far_ahead);
       if (names.size() > 3) emit_winograd(module, target, dtype, kSmallSquare, names[3], names[4], names[5]);
       return;
+    case MatrixPart::few_columns: return emit_window_dots(module, target, dtype, tiles.dot_tile, names[0]);
     case MatrixPart::large_squares: return emit_winograd(module, target, dtype, kLargeSquare, names[0], names[1], names[2]);
     case MatrixPart::one_row:
       emit_dot_kernel(module, target, dtype, tiles.dot_row_tile, names[0]);
@@ -155,6 +157,7 @@ MatrixKernel MatrixCode::kernel(const HostServices& host, DType dtype, const Mat
         kernel.fetching_streaming = reinterpret_cast<MicroKernel>(f[2]);
         if (f.size() > 3) kernel.small_square = winograd_code(&f[3]);
         break;
+      case MatrixPart::few_columns: kernel.window_dots = reinterpret_cast<WindowDotKernel>(f[0]); break;
       case MatrixPart::large_squares: kernel.large_square = winograd_code(f.data()); break;
       case MatrixPart::one_row:
         kernel.dot_row = reinterpret_cast<DotKernel>(f[0]);

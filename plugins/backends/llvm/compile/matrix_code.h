@@ -15,9 +15,9 @@
 
 namespace tenon::llvm_backend {
 
-/// Functions that are compiled together: every product reads panels; some have few rows, or one, or a left operand that lies in windows, or a right one
+/// Functions that are compiled together: every product reads panels; some have few rows, or one, or a left operand that lies in windows (and few columns), or a right one
 /// whose columns lie in runs (and may be summed by squares), or are of half precision and multiply few rows.
-enum class MatrixPart : std::uint8_t { panels, few_rows, windows, large_squares, one_row, runs, square_sums, rows_of_f16, rows_of_bf16 };
+enum class MatrixPart : std::uint8_t { panels, few_rows, windows, few_columns, large_squares, one_row, runs, square_sums, rows_of_f16, rows_of_bf16 };
 
 using MatrixParts = std::set<std::pair<DType, MatrixPart>>;
 

@@ -30,18 +30,42 @@ class DotEmitter {
   }
 
   void emit(const std::string& name) {
-    declare(name);
+    declare(name, ir_.getPtrTy());
     ir_.SetInsertPoint(block("entry"));
-    for (int i = 0; i < shape_.rows; ++i) rows_.push_back(pointer(0, i));
-    for (int j = 0; j < shape_.columns; ++j) columns_.push_back(pointer(1, j));
-    auto sums = whole_vectors();
+    for (int i = 0; i < shape_.rows; ++i) rows_.push_back(pointer(argument(0), i));
+    for (int j = 0; j < shape_.columns; ++j) columns_.push_back(pointer(argument(1), j));
+    auto sums = whole_vectors(std::vector<Value*>(static_cast<std::size_t>(shape_.rows * shape_.columns), llvm::Constant::getNullValue(vector_)));
     add_rest(sums);
-    for (int i = 0; i < shape_.rows; ++i)
-      for (int j = 0; j < shape_.columns; j += kFolded) {
-        const auto first = sums.begin() + i * shape_.columns + j;
-        store(i, j, folded({first, first + kFolded}));
-      }
-    ir_.CreateRetVoid();
+    give(sums, ir_.CreateICmpNE(argument(7), number(0)));
+  }
+
+  void emit_windows(const std::string& name) {
+    declare(name, ir_.getInt64Ty());
+    ir_.SetInsertPoint(block("entry"));
+    auto *before = ir_.GetInsertBlock(), *head = block("step"), *body = block("runs"), *after = block("summed");
+    ir_.CreateBr(head);
+    ir_.SetInsertPoint(head);
+    auto* step = ir_.CreatePHI(ir_.getInt64Ty(), 2);
+    step->addIncoming(number(0), before);
+    std::vector<Value*> sums;
+    for (int i = 0; i < shape_.rows * shape_.columns; ++i) {
+      auto* sum = ir_.CreatePHI(vector_, 2);
+      sum->addIncoming(llvm::Constant::getNullValue(vector_), before);
+      sums.push_back(sum);
+    }
+    const auto phis = sums;
+    ir_.CreateCondBr(ir_.CreateICmpSLT(step, argument(1)), body, after);
+    ir_.SetInsertPoint(body);
+    Value* entry = ir_.CreateGEP(ir_.getPtrTy(), argument(0), ir_.CreateMul(step, number(1 + shape_.rows)));
+    for (int j = 0; j < shape_.columns; ++j) columns_.push_back(ir_.CreateGEP(element_, pointer(entry, 0), ir_.CreateMul(argument(7), number(j))));
+    for (int i = 0; i < shape_.rows; ++i) rows_.push_back(pointer(entry, 1 + i));
+    sums = whole_vectors(sums);
+    add_rest(sums);
+    step->addIncoming(ir_.CreateAdd(step, number(1)), ir_.GetInsertBlock());
+    for (std::size_t i = 0; i < sums.size(); ++i) llvm::cast<llvm::PHINode>(phis[i])->addIncoming(sums[i], ir_.GetInsertBlock());
+    ir_.CreateBr(head);
+    ir_.SetInsertPoint(after);
+    give(phis, ir_.getFalse());
   }
 
  private:
@@ -49,16 +73,17 @@ class DotEmitter {
   llvm::BasicBlock* block(const char* name) { return llvm::BasicBlock::Create(ir_.getContext(), name, function_); }
   Value* number(std::int64_t n) { return ir_.getInt64(static_cast<std::uint64_t>(n)); }
 
-  void declare(const std::string& name) {
+  void declare(const std::string& name, llvm::Type* second) {
     auto* p = ir_.getPtrTy();
     auto* n = ir_.getInt64Ty();
-    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, p, p, n, n, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
+    function_ = llvm::Function::Create(llvm::FunctionType::get(ir_.getVoidTy(), {p, second, p, n, n, n, n, n}, false), llvm::Function::ExternalLinkage, name, module_);
     declare_for_machine(*function_, target_);
-    for (unsigned i : {0u, 1u, 2u}) function_->addParamAttr(i, llvm::Attribute::NoAlias);
+    for (unsigned i : {0u, 1u, 2u})
+      if (argument(i)->getType() == p) function_->addParamAttr(i, llvm::Attribute::NoAlias);
   }
 
-  Value* pointer(unsigned list, int i) {
-    return ir_.CreateAlignedLoad(ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), argument(list), static_cast<std::uint64_t>(i)), llvm::Align(8));
+  Value* pointer(Value* list, int i) {
+    return ir_.CreateAlignedLoad(ir_.getPtrTy(), ir_.CreateConstGEP1_64(ir_.getPtrTy(), list, static_cast<std::uint64_t>(i)), llvm::Align(8));
   }
 
   /// Lanes of numbers below `limit`.
@@ -68,8 +93,8 @@ class DotEmitter {
     return ir_.CreateICmpSLT(llvm::ConstantVector::get(numbers), ir_.CreateVectorSplat(static_cast<unsigned>(lanes), limit));
   }
 
-  /// Sums over all whole vectors of k.
-  std::vector<Value*> whole_vectors() {
+  /// Adds the sums over all whole vectors of k.
+  std::vector<Value*> whole_vectors(const std::vector<Value*>& first) {
     auto *before = ir_.GetInsertBlock(), *head = block("head"), *body = block("body"), *after = block("after");
     Value* end = ir_.CreateAnd(argument(4), number(-static_cast<std::int64_t>(lanes_)));
     ir_.CreateBr(head);
@@ -77,9 +102,9 @@ class DotEmitter {
     k_ = ir_.CreatePHI(ir_.getInt64Ty(), 2);
     k_->addIncoming(number(0), before);
     std::vector<Value*> sums;
-    for (int i = 0; i < shape_.rows * shape_.columns; ++i) {
+    for (Value* start : first) {
       auto* sum = ir_.CreatePHI(vector_, 2);
-      sum->addIncoming(llvm::Constant::getNullValue(vector_), before);
+      sum->addIncoming(start, before);
       sums.push_back(sum);
     }
     const auto phis = sums;
@@ -163,14 +188,23 @@ class DotEmitter {
     return sums;
   }
 
+  /// Stores all sums, or adds them to what is there.
+  void give(const std::vector<Value*>& sums, Value* adds) {
+    for (int i = 0; i < shape_.rows; ++i)
+      for (int j = 0; j < shape_.columns; j += kFolded) {
+        const auto first = sums.begin() + i * shape_.columns + j;
+        store(i, j, folded({first, first + kFolded}), ir_.CreateVectorSplat(kFolded, adds));
+      }
+    ir_.CreateRetVoid();
+  }
+
   /// Stores the sums of a row from column `j` on.
-  void store(int i, int j, Value* sums) {
+  void store(int i, int j, Value* sums, Value* adds) {
     auto *write = block("write"), *skip = block("skip");
     ir_.CreateCondBr(ir_.CreateICmpSGT(argument(5), number(i)), write, skip);
     ir_.SetInsertPoint(write);
     Value* to = ir_.CreateGEP(element_, argument(2), ir_.CreateAdd(ir_.CreateMul(argument(3), number(i)), number(j)));
     Value* mask = lanes_below(ir_.CreateSub(argument(6), number(j)), kFolded);
-    Value* adds = ir_.CreateVectorSplat(kFolded, ir_.CreateICmpNE(argument(7), number(0)));
     Value* zero = llvm::Constant::getNullValue(sums->getType());
     Value* held = ir_.CreateMaskedLoad(sums->getType(), to, align_, ir_.CreateAnd(mask, adds), zero);
     ir_.CreateMaskedStore(ir_.CreateSelect(adds, ir_.CreateFAdd(held, sums), sums), to, align_, mask);
@@ -197,6 +231,10 @@ class DotEmitter {
 
 void emit_dot_kernel(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name, std::optional<DType> of_b) {
   DotEmitter(module, target, dtype, shape, of_b).emit(name);
+}
+
+void emit_window_dots(llvm::Module& module, const Target& target, DType dtype, const TileShape& shape, const std::string& name) {
+  DotEmitter(module, target, dtype, shape, {}).emit_windows(name);
 }
 
 }  // namespace tenon::llvm_backend

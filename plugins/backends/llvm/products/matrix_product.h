@@ -99,6 +99,7 @@ struct MatrixKernel {
   TileShape row_tile;
   std::int64_t sum_step = kUnrolled;  // of what a microkernel sums, taken together: passes of other lengths are slower
   DotKernel dot = nullptr, dot_row = nullptr, dot_of_f16 = nullptr, dot_of_bf16 = nullptr;  // of dot_tile and dot_row_tile; with a right operand of half precision, of dot_tile
+  WindowDotKernel window_dots = nullptr;  // of dot_tile
   TileShape dot_tile, dot_row_tile;
   WinogradCode small_square, large_square;
   WinogradSumCode square_sums;
@@ -109,6 +110,10 @@ struct MatrixKernel {
 
   /// Microkernels then read rows that lie equally far apart, and those of windows are copied.
   bool in_tile_registers() const { return sum_step == kAmxPairs; }
+  /// Whether rows in windows and the columns of a product are multiplied by dot products.
+  bool multiplies_by_dots(const MatrixProduct& p) const { return window_dots && p.windows && p.b && p.n <= std::min<std::int64_t>(kDotColumns, tile.columns); }
+  /// The columns that they read: whole tiles.
+  std::int64_t columns_of_dots(const MatrixProduct& p) const { return (p.n + dot_tile.columns - 1) / dot_tile.columns * dot_tile.columns; }
   /// Whether the sum of a product over windows is one chain over blocks of 8 channels: oneDNN's direct convolutions for AVX2 have it where
   /// it has whole blocks, whatever the groups. Those for AVX-512 add up chains over 16 channels, and the sums of others are shorter still.
   bool chains_blocks(const MatrixProduct& p) const {

@@ -40,6 +40,7 @@ class Panels {
 
   /// Packs the whole panel.
   void pack(std::int64_t panel, T* packed) const {
+    if (kernel_.multiplies_by_dots(p_)) return pack_for_dots(packed);
     if (p_.windows && p_.b) pack_columns(panel, 0, width_, packed);
     else pack_steps(panel, 0, p_.steps, packed);
   }
@@ -62,6 +63,7 @@ class Panels {
   /// Packs all panels from `first` on, one after the other; `each` runs a body over the parts of a range of tasks.
   template <class Each>
   void pack_from(std::int64_t first, std::int64_t threads, T* packed, Each each) const {
+    if (kernel_.multiplies_by_dots(p_)) return pack_for_dots(packed);
     const bool by_columns = (p_.windows && p_.b) || lies_transposed();
     const std::int64_t lanes = kernel_.transposed_rows;
     const std::int64_t parts = by_columns ? width_ / lanes : std::max<std::int64_t>(1, std::min(p_.steps, 4 * threads));
@@ -77,6 +79,14 @@ class Panels {
   }
 
  private:
+  /// Writes the columns of each step one after the other.
+  void pack_for_dots(T* packed) const {
+    const T* from = static_cast<const T*>(p_.b);
+    for (std::int64_t s = 0; s < p_.steps; ++s, from += p_.b_step)
+      for (std::int64_t j = 0; j < kernel_.columns_of_dots(p_); ++j)
+        for (std::int64_t k = 0; k < p_.step_depth; ++k) *packed++ = j < p_.n ? from[k * p_.b_row + j * p_.b_column] : T{0};
+  }
+
   /// Puts elements of two rows side by side, wherever they lie.
   void pair_elements(const std::uint16_t* from, std::int64_t columns, std::int64_t depth, T* packed) const {
     auto* to = reinterpret_cast<std::uint32_t*>(packed);

@@ -43,6 +43,7 @@ class WindowRows {
 
   /// Multiplies these rows with a packed panel.
   void multiply(const T* b, T* c, std::int64_t c_row, std::int64_t columns) {
+    if (kernel_.multiplies_by_dots(p_)) return multiply_by_dots(b, c, c_row);
     const Tile tile = tile_for(columns);
     if (tile.height != height_) find_steps(tile.height);
     const std::int64_t block = Panels<T>::elements_of_pass(kernel_, p_), depth = p_.step_depth;
@@ -71,6 +72,19 @@ class WindowRows {
     std::int64_t height;
     Fetches fetches;
   };
+
+  void multiply_by_dots(const T* b, T* c, std::int64_t c_row) {
+    const auto [height, width] = kernel_.dot_tile;
+    if (height != height_) find_steps(height);
+    const std::int64_t depth = p_.step_depth, step = kernel_.columns_of_dots(p_) * depth;
+    for (std::int64_t r = 0, t = 0; r < rows_; r += height, ++t) {
+      const void** entries = entries_ + t * p_.steps * (1 + height);
+      for (std::int64_t j = 0; j < p_.n; j += width) {
+        for (std::int64_t i = 0; i < counts_[t]; ++i) entries[i * (1 + height)] = b + numbers_[t * p_.steps + i] * step + j * depth;
+        kernel_.window_dots(entries, counts_[t], c + r * c_row + j, c_row, depth, std::min<std::int64_t>(height, rows_ - r), std::min<std::int64_t>(width, p_.n - j), depth);
+      }
+    }
+  }
 
   /// Elements of a pass over whole blocks, of which at least one is left, whose part of the panel stays in the first-level cache.
   std::int64_t blocks_of_pass(std::int64_t block, std::int64_t left) const {

@@ -301,6 +301,7 @@ void add_parts(const TiledProduct& step, MatrixParts& parts) {
   parts.emplace(step.dtype, MatrixPart::panels);
   if (step.b.widened) return static_cast<void>(parts.emplace(step.dtype, *step.b.widened == DType::f16 ? MatrixPart::rows_of_f16 : MatrixPart::rows_of_bf16));
   if (step.a.table || step.picture) parts.emplace(step.dtype, MatrixPart::windows);
+  if (step.a.table && !step.b.pack && !is_reduced_float(step.dtype) && step.n.is_constant() && step.n.constant() <= kDotColumns) parts.emplace(step.dtype, MatrixPart::few_columns);
   const bool few = !step.a.table && (!step.m.is_constant() || step.m.constant() <= kDotRows);
   if (few && !(step.m == ir::Dim(1))) parts.emplace(step.dtype, MatrixPart::few_rows);
   if (few && (!step.m.is_constant() || step.m == ir::Dim(1))) parts.emplace(step.dtype, MatrixPart::one_row);
