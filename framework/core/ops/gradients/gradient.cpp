@@ -261,17 +261,19 @@ class Factors {
   }
 
   void add(ir::ValueId value) {
-    const bool is_result = graph_.value(value).kind == ir::ValueKind::result;
-    const ir::Node* node = is_result ? &graph_.node(graph_.value(value).node) : nullptr;
+    const ir::ValueKind kind = graph_.value(value).kind;
+    const ir::Node* node = kind == ir::ValueKind::result ? &graph_.node(graph_.value(value).node) : nullptr;
+    if (kind == ir::ValueKind::literal) return numbers_.push_back(value);
     if (is_fixed(value)) return fixed_.push_back(value);
     if (node && node->op == "neg") return is_negative_ = !is_negative_, add(node->operands[0]);
     if (!node || node->op != "mul") return varying_.push_back(value);
     for (ir::ValueId v : node->operands) add(v);
   }
 
-  /// Gives the sum over the dimensions, with the fixed factors behind it; nothing where there are none, or where what varies is not repeated as the value is.
+  /// Gives the sum over the dimensions, with the fixed factors behind it; nothing where there are none but numbers, or where what varies is not repeated as the value is.
   std::optional<ir::ValueId> sum(NodeBuilder& b, const ir::Type& type, const ir::Attributes& attributes) {
-    if ((fixed_.empty() && !is_negative_) || varying_.empty()) return {};
+    if ((fixed_.empty() && (!is_negative_ || !numbers_.empty())) || varying_.empty()) return {};
+    fixed_.insert(fixed_.end(), numbers_.begin(), numbers_.end());
     std::ranges::sort(varying_, {}, &ir::ValueId::value);  // so that equal products are equal nodes
     ir::ValueId product = varying_[0];
     for (ir::ValueId v : std::span(varying_).subspan(1)) product = b.one("mul", {product, v});
@@ -283,7 +285,6 @@ class Factors {
 
  private:
   bool is_fixed(ir::ValueId value) const {
-    if (graph_.value(value).kind == ir::ValueKind::literal) return true;
     const ir::Shape& shape = graph_.type(value).shape;
     return std::ranges::all_of(along_, [&](std::size_t d) { return d + shape.size() < rank_ || shape[d + shape.size() - rank_] == ir::Dim(1); });
   }
@@ -291,7 +292,7 @@ class Factors {
   const ir::Graph& graph_;
   std::size_t rank_;
   std::vector<std::size_t> along_;
-  std::vector<ir::ValueId> varying_, fixed_;
+  std::vector<ir::ValueId> varying_, fixed_, numbers_;
   bool is_negative_ = false;
 };
 
