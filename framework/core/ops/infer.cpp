@@ -279,6 +279,12 @@ Dim clamped(const ir::Graph& graph, const Dim& dim, const Dim& least, const Dim&
   return room.least >= 0 ? d : room.most <= 0 ? most : min(d, most);
 }
 
+bool is_divisible(const ir::Dim& size, const ir::Dim& by) {
+  const bool known = mod(size, by) == ir::Dim(0);
+  if (!known && !(size.is_constant() && by.is_constant())) ask::divisible(size, by);
+  return known;
+}
+
 bool may_be_positive_or_0(const ir::Graph& graph, const Dim& dim) {
   const Interval all = range(graph, dim);
   if (all.least < 0 && all.most >= 0) ask::not_negative(dim);

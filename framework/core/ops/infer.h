@@ -52,4 +52,7 @@ Types one(const OpQuery& q, DType dtype, ir::Shape shape);
 /// The same for an op that creates: on the device that the attribute `device` asks for.
 Types created(const OpQuery& q, DType dtype, ir::Shape shape);
 
+/// Whether a size is a multiple of another one. Asks where that is not known.
+bool is_divisible(const ir::Dim& size, const ir::Dim& by);
+
 }  // namespace tenon::ops::infer

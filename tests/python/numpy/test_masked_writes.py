@@ -131,3 +131,34 @@ def test_many_complex_elements_are_written_at_places():
     z, w, i = np.zeros(5000, dtype=complex), np.arange(2000) * (1 + 2j), np.random.default_rng(7).permutation(5000)[:2000]
     np.testing.assert_array_equal(tenon.compile(write)(z.copy(), i, w), write(z.copy(), i, w), strict=True)
     assert tenon.stats()["graph_breaks"] == 0
+
+
+PLACES = {
+    "mask": lambda a: (a[:, 0] > 0, 0),
+    "mask from behind": lambda a: (a[:, 0] > 0, -1),
+    "number first": lambda a: (1, a[0] > 0),
+    "places": lambda a: (np.array([0, 2]), 1),
+    "places found": lambda a: (np.nonzero(a[:, 0] > 0)[0], 1),
+    "two numbers": lambda a: (1, np.array([0, 2]), -1),
+}
+
+
+@pytest.mark.parametrize("adds", [False, True])
+@pytest.mark.parametrize("name", PLACES)
+def test_places_beside_a_number(name, adds):
+    def fn(a):
+        if adds:
+            a[PLACES[name](a)] += 1
+        else:
+            a[PLACES[name](a)] = 5
+
+    rng = np.random.default_rng(0)
+    compiled = tenon.compile(fn)
+    for _ in range(3):
+        a = rng.normal(size=(4, 3, 2) if name == "two numbers" else (4, 3))
+        a.flat[0] = 1
+        b = a.copy()
+        fn(a)
+        compiled(b)
+        np.testing.assert_array_equal(b, a)
+    assert tenon.stats()["graphs"] > 0 and tenon.stats()["eager_fallbacks"] == 0

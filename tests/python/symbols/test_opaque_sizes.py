@@ -142,3 +142,16 @@ def test_windows_that_hop(hop):
 @pytest.mark.parametrize("factor", [1.5, 2.5, 0.75])
 def test_sampled_anew(factor):
     check(lambda x: F.interpolate(x, scale_factor=factor, mode="linear"), lambda batch: (torch.rand(1, 2, 4 * batch + 1),), most=3)
+
+
+@pytest.mark.parametrize("fn", [
+    lambda i: torch.arange(20.0).topk(1 + i % 3)[0], lambda i: torch.linalg.qr(torch.arange(60.0).view(20, 3)[: 12 + i % 3])[1].abs(), lambda i: torch.randn(12 + i % 3, 3).sum(1),
+], ids=["topk", "qr", "randn"])
+def test_a_number_that_is_a_remainder(fn):
+    compiled = tenon.compile(fn)
+    for i in range(20):
+        torch.manual_seed(i)
+        want = fn(i)
+        torch.manual_seed(i)
+        torch.testing.assert_close(compiled(i), want)
+    assert tenon.stats()["eager_fallbacks"] == 0

@@ -237,12 +237,12 @@ Adapt pixel_shuffle(bool back) {
     const auto lead = static_cast<std::int64_t>(n) - 3;
     if (back) {
       if (std::ranges::find(shape, Dim(0)) != shape.end()) throw Exception(Code::unsupported, "pixel_unshuffle of nothing");  // which torch gives as it is
-      TENON_USER_CHECK(mod(h, factor) == Dim(0) && mod(w, factor) == Dim(0), "pixel_unshuffle expects height and width to be divisible by downscale_factor");
+      TENON_USER_CHECK(infer::is_divisible(h, factor) && infer::is_divisible(w, factor), "pixel_unshuffle expects height and width to be divisible by downscale_factor");
       apart.insert(apart.end(), {c, floor_div(h, factor), factor, floor_div(w, factor), factor});
       joined.insert(joined.end(), {c * factor * factor, floor_div(h, factor), floor_div(w, factor)});
       for (std::int64_t d : {0, 2, 4, 1, 3}) order.push_back(lead + d);
     } else {
-      TENON_USER_CHECK(mod(c, factor * factor) == Dim(0), "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor");
+      TENON_USER_CHECK(infer::is_divisible(c, factor * factor), "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor");
       const Dim channels = floor_div(c, factor * factor);
       apart.insert(apart.end(), {channels, factor, factor, h, w});
       joined.insert(joined.end(), {channels, h * factor, w * factor});
@@ -256,7 +256,7 @@ Values channel_shuffle(ForeignArguments& a) {
   const V x = a.value("self");
   const Shape shape = a.type(x).shape;
   const Dim groups = a.integer("groups");
-  TENON_USER_CHECK(shape.size() >= 3 && groups.is_constant() && groups.constant() > 0 && mod(shape[1], groups) == Dim(0), "Number of channels must be divisible by groups");
+  TENON_USER_CHECK(shape.size() >= 3 && groups.is_constant() && groups.constant() > 0 && infer::is_divisible(shape[1], groups), "Number of channels must be divisible by groups");
   Shape apart = shape;
   apart[1] = floor_div(shape[1], groups);
   apart.insert(apart.begin() + 1, groups);

@@ -44,7 +44,7 @@ Values glu(ForeignArguments& a) {
   TENON_USER_CHECK(f.rank(x) > 0, "glu does not support 0-dimensional tensors");
   const auto dim = static_cast<std::size_t>(infer::wrap_dim(a.integer("dim", Dim(-1)).constant(), f.rank(x)));
   const Dim size = f.shape(x)[dim];
-  TENON_USER_CHECK(mod(size, Dim(2)) == Dim(0), "Halving dimension must be even, but dimension {} is size {}", dim, infer::text(a.graph(), size));
+  TENON_USER_CHECK(infer::is_divisible(size, Dim(2)), "Halving dimension must be even, but dimension {} is size {}", dim, infer::text(a.graph(), size));
   const Dim half = floor_div(size, Dim(2));
   const DType t = f.dtype(x);
   const auto part = [&](const ForeignSlice& slice) { return f.cast(slice_of(a.builder(), x, dim, slice), compute_type(t)); };  // ATen rounds the product alone

@@ -322,7 +322,7 @@ Values set_item(ForeignArguments& a) {
   Shape own = a.type(value).shape;
   while (own.size() > shape.size() && own[0] == Dim(1)) own.erase(own.begin());
   operands[1] = reshape_to(a.builder(), value, own);
-  operands.insert(operands.end(), subscript.indices().begin(), subscript.indices().end());
+  for (ir::ValueId index : subscript.indices()) operands.push_back(a.tensor(index));  // a number beside arrays
   const ir::ValueId written = a.builder().one("index_put", std::move(operands), {{"accumulate", false}, {"dims", subscript.dims()}});
   return {subscript.write_back(written)};
 }

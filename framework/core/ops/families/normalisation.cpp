@@ -389,7 +389,7 @@ Op group_norm_op() {
     TENON_USER_CHECK(q.type(0).rank() >= 2, "takes a tensor of at least 2 dimensions, not {}", q.type(0).rank());
     const Dim channels = q.type(0).shape[1];
     const std::int64_t groups = q.constant_integer("num_groups");
-    TENON_USER_CHECK(groups > 0 && mod(channels, Dim(groups)) == Dim(0),
+    TENON_USER_CHECK(groups > 0 && infer::is_divisible(channels, Dim(groups)),
                      "Expected number of channels in input to be divisible by num_groups, but got {} channels and num_groups={}",
                      infer::text(q.graph(), channels), groups);
     require_affine(q, {channels});

@@ -1,6 +1,9 @@
 // What symbols answer to the questions of shape inference: what an op takes for granted of sizes is made so, by defining one symbol by the
 // others, by narrowing a range, or by a constant.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "core/ops/infer.h"
@@ -54,6 +57,20 @@ ir::Dim without_common_factor(const ir::Dim& difference) {
   return rest;
 }
 
+/// Two products without the symbols that both have.
+std::pair<ir::Dim, ir::Dim> without_common_symbols(const ir::Dim& a, const ir::Dim& b) {
+  if (a.terms().size() != 1 || b.terms().size() != 1 || a.offset() != 0 || b.offset() != 0) return {a, b};
+  ir::Dim common = 1;
+  std::vector<ir::DimAtom> others = a.terms()[0].atoms;
+  for (const ir::DimAtom& atom : b.terms()[0].atoms) {
+    const auto other = std::ranges::find_if(others, [&](const ir::DimAtom& each) { return atom.op == ir::DimOp::symbol && ir::DimAtom::compare(atom, each) == 0; });
+    if (other == others.end()) continue;
+    others.erase(other);
+    common = common * ir::Dim::symbol(atom.symbol);
+  }
+  return {floor_div(a, common), floor_div(b, common)};
+}
+
 /// An expression of the same sign, at least 0 or not, in which nothing is divided by a number as a whole.
 ir::Dim without_division(const ir::Dim& dim) {
   if (dim.terms().size() != 1) return dim;
@@ -71,7 +88,7 @@ void Symbols::equal(const ir::Dim& a, const ir::Dim& b) {
   if (!is_known(a) || !is_known(b)) return;
   const ir::Dim difference = a - b;
   if (value(difference) == 0) {
-    if (define_latest(without_common_factor(difference)) || pair_factors(difference) || keep_length(difference)) return;
+    if (define_latest(without_common_factor(difference)) || pair_factors(difference) || name_quotients_of(difference) || keep_length(difference)) return;
     return fix_symbols_of(difference, "another size must equal it");
   }
   // They differ: sizes that are not 1 either way give the error of eager execution, which the caller raises.
@@ -166,20 +183,52 @@ ir::Dim Symbols::extreme(const ir::Dim& a, const ir::Dim& b, bool least) {
   return decide(Operator::less_equal, a, b) == least ? a : b;
 }
 
-/// One factor that is divisible now is made a constant, the innermost first: batches, which come first, are what varies most. A symbol that
-/// divides is rather taken for a factor of the same value.
+/// One factor that is divisible now is made a multiple, the innermost first: batches, which come first, are what varies most. A symbol that
+/// divides is rather taken for a factor of the same value, and a part of one (n // 4) makes that the multiple.
 void Symbols::divisible(const ir::Dim& dim, const ir::Dim& by) {
   if (!is_known(dim) || !is_known(by)) return;
   if (const SymbolId divisor = by.as_symbol(); divisor && dim.terms().size() == 1)
     for (const ir::DimAtom& atom : dim.terms()[0].atoms)
       if (atom.op == ir::DimOp::symbol && values_[atom.symbol.value] == values_[divisor.value]) return equal(ir::Dim::symbol(atom.symbol), by);
-  SymbolId factor;
-  if (by.is_constant() && dim.terms().size() == 1)
-    for (const ir::DimAtom& atom : dim.terms()[0].atoms)
-      if (atom.op == ir::DimOp::symbol && values_[atom.symbol.value] % by.constant() == 0) factor = atom.symbol;
+  if (name_quotients_of(by)) return;
+  if (const auto [rest, factor] = without_common_symbols(dim, by); !(factor == by)) return divisible(rest, factor);
+  if (by.is_constant() && name_quotient(dim, by.constant())) return;
   constexpr const char* kWhy = "it must be divisible";
-  fix_symbols_of(factor ? ir::Dim::symbol(factor) : dim, kWhy);
-  if (!factor) fix_symbols_of(by, kWhy);
+  fix_symbols_of(dim, kWhy);
+  fix_symbols_of(by, kWhy);
+}
+
+/// The same for each n // 4 in an expression that n is divisible for now. False where there is none.
+bool Symbols::name_quotients_of(const ir::Dim& dim) {
+  bool any = false;
+  for (const ir::DimTerm& term : dim.terms())
+    for (const ir::DimAtom& atom : term.atoms)
+      if (atom.op == ir::DimOp::floor_div && atom.operands[1].is_constant()) any |= name_quotient(atom.operands[0], atom.operands[1].constant());
+  return any;
+}
+
+/// Makes what is divisible now a multiple of a number of its own, so that it stays so whatever it is: `n` is 4 * (n // 4), under a guard. What leaves a rest now is a
+/// multiple and that, where there are few rests. False where no symbol can be said so.
+bool Symbols::name_quotient(const ir::Dim& given, std::int64_t by) {
+  constexpr std::int64_t kFewRests = 4;
+  if (history_.graph_alone || by <= 1 || given.is_constant()) return false;
+  const std::int64_t left = mod(ir::Dim(value(given)), ir::Dim(by)).constant();
+  if (left != 0 && by > kFewRests) return false;
+  const ir::Dim dim = given - ir::Dim(left);
+  std::optional<Summand> multiple = latest_alone(dim);
+  if (dim.terms().size() == 1 && dim.offset() == 0) {
+    by /= std::gcd(by, dim.terms()[0].coefficient);
+    multiple.reset();
+    for (const ir::DimAtom& atom : dim.terms()[0].atoms)
+      if (atom.op == ir::DimOp::symbol && values_[atom.symbol.value] % by == 0) multiple = Summand{atom.symbol, true, ir::Dim(0)};
+  }
+  if (!multiple || by == 1 || facts_.definition(names_[multiple->symbol.value])) return false;
+  const ir::Dim symbol = ir::Dim::symbol(multiple->symbol), whole = multiple->rises ? symbol + multiple->rest : multiple->rest - symbol;
+  const std::size_t name = facts_.name_expression(fmt::format("{} // {}", describe(whole), by), over_names(floor_div(whole, ir::Dim(by))));
+  const ir::Dim times = ir::Dim::symbol(SymbolId(name)) * ir::Dim(by), rest = over_names(multiple->rest);
+  if (ops::infer::range(graph_, whole).least >= 1) facts_.narrow(name, {1, std::numeric_limits<std::int64_t>::max()});
+  define(names_[multiple->symbol.value], multiple->rises ? times - rest : rest - times);
+  return true;
 }
 
 void Symbols::constant(const ir::Dim& dim) {

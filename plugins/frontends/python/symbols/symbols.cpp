@@ -30,6 +30,9 @@ NumberFacts::Range range_of_extent(std::int64_t value) {
 /// The range of an int that has had these values.
 NumberFacts::Range range_of_integer(NumberHistory::Span span) { return {span.least >= 0 ? 0 : kLeast, span.most <= 0 ? 0 : kMost}; }
 
+/// Whose multiple is the whole for some numbers alone; a difference gives it back for all.
+bool is_quotient(const ir::Dim& dim) { return dim.terms().size() == 1 && dim.terms()[0].atoms.size() == 1 && dim.terms()[0].atoms[0].op == ir::DimOp::floor_div; }
+
 }  // namespace
 
 Symbols::Symbols(ir::Graph& graph, Dynamic dynamic, NumberHistory& history, NumberFacts& facts)
@@ -70,9 +73,10 @@ ir::Dim Symbols::make(std::size_t name, NumberSource source, std::int64_t value)
   if (const std::optional<ir::Dim> definition = facts_.definition(name)) {
     bool by_difference = false;
     definition->for_each_symbol([&](SymbolId part) {
-      if (!facts_.expression(part.value)) return;
-      by_difference = true;
-      make_difference(part.value);
+      const std::optional<ir::Dim>& expression = facts_.expression(part.value);
+      if (!expression) return;
+      by_difference |= !is_quotient(*expression);
+      make_expression(part.value);
     });
     seen = over_symbols(*definition).value_or(dim);
     if (!(seen == dim) && !by_difference) note({Operator::equal, dim, seen});
@@ -81,7 +85,7 @@ ir::Dim Symbols::make(std::size_t name, NumberSource source, std::int64_t value)
   return seen;
 }
 
-void Symbols::make_difference(std::size_t name) {
+void Symbols::make_expression(std::size_t name) {
   if (made_.contains(name)) return;
   bool all = true;
   facts_.expression(name)->for_each_symbol([&](SymbolId part) { all = all && raw_.contains(part.value); });

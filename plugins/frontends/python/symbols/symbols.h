@@ -140,7 +140,7 @@ class Symbols final : public ops::SizeQuestions {
   NumberFacts::Range range_of(const NumberSource& source, std::int64_t value) const;
   ir::Dim symbol(std::size_t name, NumberSource source, std::int64_t value);
   ir::Dim make(std::size_t name, NumberSource source, std::int64_t value);
-  void make_difference(std::size_t name);
+  void make_expression(std::size_t name);
   /// A symbol and what it is added to, or (where it does not rise) subtracted from.
   struct Summand {
     SymbolId symbol;
@@ -163,6 +163,8 @@ class Symbols final : public ops::SizeQuestions {
   bool narrow_single(const ir::Dim& dim);
   void narrow_sign(std::size_t name, bool natural, bool rises, std::int64_t offset);
   bool name_difference(const ir::Dim& dim);
+  bool name_quotient(const ir::Dim& given, std::int64_t by);
+  bool name_quotients_of(const ir::Dim& dim);
   bool stays_open(const ir::Dim& dim);
   ir::Dim as_read(const ir::Dim& dim) const;
   std::optional<ir::Dim> over_symbols(const ir::Dim& over_names) const;

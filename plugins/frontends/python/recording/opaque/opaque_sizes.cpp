@@ -238,14 +238,24 @@ bool OpaqueSizes::try_sizes(Trials& trials, const Candidates& candidates, OtherS
   std::vector<std::int64_t> reversed = trials.now();
   for (std::size_t at = 0; at < varying.size(); ++at) reversed[varying[at]] = trials.now()[varying[varying.size() - 1 - at]];
   trials.add(std::move(reversed));
-  // A number that is no size may matter by whether it is odd, or positive.
-  for (const ir::Dim& number : candidates.numbers)
-    for (const std::int64_t step : {-1, 1})
-      if (const SymbolId symbol = number.is_constant() ? SymbolId() : number.as_symbol()) {
+  // A number that is no size may matter by whether it is odd, or positive; and what is computed of one (a remainder) may have stayed as it is.
+  const auto stays = [&](const ir::Dim& dim) {
+    const std::int64_t now = dim.evaluate(trials.now());
+    return std::ranges::all_of(trials.all(), [&](const Trials::Trial& trial) { return dim.evaluate(trial.symbols) == now; });
+  };
+  const auto step_along = [&](const ir::Dim& dim) {
+    std::vector<SymbolId> symbols;
+    dim.for_each_symbol([&](SymbolId s) { symbols.push_back(s); });
+    for (const SymbolId s : symbols)
+      for (const std::int64_t step : {-1, 1}) {
         std::vector<std::int64_t> next = trials.now();
-        next[symbol.value] += step;
+        next[s.value] += step;
         trials.add(std::move(next));
       }
+  };
+  std::ranges::for_each(candidates.numbers, step_along);
+  for (const ir::Dim& size : candidates.sizes)
+    if (stays(size)) step_along(size);
   return true;
 }
 
