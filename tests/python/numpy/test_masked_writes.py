@@ -123,6 +123,20 @@ def test_elements_behind_other_dimensions_lie_as_numpy_lays_them(shape, count):
         assert got.strides == want.strides
 
 
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("read", [
+    lambda a, m: a[:, m], lambda a, m: a[0:, a[0, :, 0].real > 0], lambda a, m: a[:, np.nonzero(m)[0]], lambda a, m: a[:, m, :1], lambda a, m: a[..., m[:2]], lambda a, m: a[:, m] * 2 + 1,
+], ids=["mask", "comparison", "places", "slice behind", "last", "computed"])
+def test_complex_elements_behind_other_dimensions_lie_as_numpy_lays_them(read, dtype):
+    rng = np.random.default_rng(0)
+    a, m = (rng.normal(size=(2, 5, 2)) + 1j).astype(dtype), np.array([True, False, True, True, False])
+    compiled = tenon.compile(read)
+    for _ in range(3):
+        got, want = compiled(a, m), read(a, m)
+        assert got.strides == want.strides
+        np.testing.assert_array_equal(got, want)
+
+
 def test_many_complex_elements_are_written_at_places():
     def write(z, i, w):
         z[i] = w * 2

@@ -119,3 +119,26 @@ def test_an_item_that_is_returned_is_the_item():
     for i in (2, 3, 4, 5):
         assert first(X, items, i)[1] is items[i]
         assert second(X, tensors, i)[1] is tensors[i]
+
+
+@pytest.mark.parametrize("view", [
+    lambda a, i: a[i], lambda a, i: a[:, i % 2], lambda a, i: a.select(0, i), lambda a, i: a.narrow(0, i, 1)[0], lambda a, i: a[i : i + 1].view(2), lambda a, i: a[-1 - i], lambda a, i: a.t()[i % 2],
+], ids=["item", "column", "select", "narrow", "slice", "from behind", "transposed"])
+@pytest.mark.parametrize("write", [
+    lambda v, b: v.fill_(4), lambda v, b: v.zero_(), lambda v, b: v.copy_(b.expand_as(v)), lambda v, b: v.__setitem__(..., 4), lambda v, b: torch.add(b.expand_as(v), 1, out=v), lambda v, b: v.data.fill_(3), lambda v, b: v.mul_(2),
+], ids=["fill", "zero", "copy", "item", "out", "data", "part"])
+def test_a_view_at_a_place_is_a_view_after_a_write_of_all_of_it(view, write):
+    def fn(a, i, b):
+        v = view(a, i)
+        write(v, b)
+        return v, a.sum()
+
+    compiled = tenon.compile(fn)
+    for i in range(6):
+        a, b = torch.arange(12.0).view(6, 2), torch.tensor(7.0 + i)
+        other = a.clone()
+        (want, total), (got, our_total) = fn(a, i, b), compiled(other, i, b)
+        torch.testing.assert_close((got, our_total, other), (want, total, a), rtol=0, atol=0)
+        got.fill_(-1)
+        want.fill_(-1)
+        torch.testing.assert_close(other, a, rtol=0, atol=0)

@@ -89,14 +89,23 @@ std::vector<ir::Dim> numbers_on_the_way(const ir::Graph& graph, ir::ValueId base
 
 }  // namespace
 
+/// The view as nodes from the value of the memory's first one, whatever was written through it.
+ir::ValueId RecordedOutputs::unwritten(const StandIn& view) {
+  if (!view.viewed || !view.path) return view.value;
+  ir::ValueId value = unwritten(stand_ins_[*view.viewed]);
+  for (const ops::ViewStep& step : *view.path) value = ops::replayed(core_.builder, step, value);
+  return value;
+}
+
 /// A view among varying numbers: where its layout cannot be followed they are constants, in a capture to come.
 void RecordedOutputs::vary_view(TensorOutput& output, const StandIn& view, const StandIn& base) {
-  const ir::Type &type = graph_.type(view.value), &base_type = graph_.type(base.value);
-  const std::vector<ir::Dim> numbers = numbers_on_the_way(graph_, base.value, view.value);
+  const ir::ValueId value = unwritten(view);
+  const ir::Type type = graph_.type(value), base_type = graph_.type(base.value);
+  const std::vector<ir::Dim> numbers = numbers_on_the_way(graph_, base.value, value);
   const ir::Shape base_strides = (base.input ? graph_.type(graph_.inputs()[*base.input]) : base_type).resolved_strides();  // what is written stays where it is
   if (!varies(type.shape) && !varies(base_type.shape) && !varies(base_strides) && numbers.empty()) return;
   const bool plain = base.input || row_major(base.shape) == base.strides;
-  auto layout = plain ? layout_of_view(graph_, base.value, base_strides, view.value) : std::nullopt;
+  auto layout = plain ? layout_of_view(graph_, base.value, base_strides, value) : std::nullopt;
   if (layout) settle_unit_strides(*layout, type.shape, symbols_.values(layout->strides), view.strides);
   if (layout && symbols_.values(layout->strides) == view.strides && symbols_.value(layout->offset) == view.offset - base.offset) {
     output.varying_shape = type.shape;

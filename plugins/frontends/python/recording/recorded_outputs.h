@@ -45,6 +45,7 @@ class RecordedOutputs {
   bool shows_parts(Index index) const;
   ir::ValueId value_of_view(Index index);
   std::optional<Index> viewed_output(Index index) const;
+  ir::ValueId unwritten(const StandIn& view);
   void vary_view(TensorOutput& output, const StandIn& view, const StandIn& base);
   void add_updates(CapturedGraph& captured);
   bool is_written_by_graph(std::uint32_t input) const;
