@@ -74,3 +74,10 @@ def test_a_refused_write_raises_and_writes_nothing():
 
 def test_bins_by_name_run_eagerly(check):
     check(lambda a: np.histogram(a, bins="auto"), (x,))
+
+
+@pytest.mark.parametrize("values", [[1 + 2j, 3 + 4j], [1 + 2j, 1 - 2j], [1 + 0j, 3 + 0j]])
+@pytest.mark.parametrize("fn", [np.real_if_close, np.poly], ids=["real_if_close", "poly"])
+def test_what_is_real_by_its_values(fn, values):
+    z = np.array(values)
+    np.testing.assert_array_equal(tenon.compile(lambda z: fn(z))(z), fn(z), strict=True)

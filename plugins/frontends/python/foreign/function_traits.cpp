@@ -132,10 +132,10 @@ constexpr Row kTable[] = {
      "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 fftn ifftn rfftn irfftn fftshift ifftshift norm svd svdvals qr cholesky solve inv det slogdet "
      "matrix_rank eigh eigvalsh matrix_power pinv multi_dot tensorsolve tensorinv matrix_norm vector_norm einsum convolve correlate interp gradient "
      "percentile quantile median nanpercentile nanquantile nanmedian nanmean nanstd nanvar nansum nanprod nanmax nanmin nancumsum nancumprod average cov "
-     "corrcoef digitize searchsorted kron outer inner vdot tensordot cross polyval trapezoid vander sinc i0 unwrap angle real imag real_if_close "
+     "corrcoef digitize searchsorted kron outer inner vdot tensordot cross polyval trapezoid vander sinc i0 unwrap angle real imag "
      "nan_to_num sort argsort partition argpartition lexsort isin roll rot90 flip fliplr flipud tile diff ediff1d cumsum cumprod cumulative_sum "
      "cumulative_prod ptp trace diagonal diag diagflat tril triu block bmat choose select piecewise apply_over_axes round around fix clip packbits "
-     "unpackbits broadcast_arrays meshgrid conj conjugate reduce accumulate reduceat histogram histogram2d histogramdd histogram_bin_edges polyfit poly "
+     "unpackbits broadcast_arrays meshgrid conj conjugate reduce accumulate reduceat histogram histogram2d histogramdd histogram_bin_edges polyfit "
      "polyadd polysub polyder polyint cond lstsq heaviside unravel_index fftfreq rfftfreq vecdot matvec vecmat sort_complex pad insert iscomplex isreal "
      "isneginf isposinf float64 float32 int64 bool"},
     // Where the catalogue refuses these, eager execution warns, or gives what depends on elements, for all but complex numbers.

@@ -74,5 +74,8 @@ TEST_CASE("sums of a register tile stay in registers", "[matrix]") {
       INFO(cpu << ", dot product of " << shape.rows << " x " << shape.columns << ": " << loop.on_stack << " of " << loop.multiplications);
       CHECK(loop.on_stack == 0);
     }
+    const Loop loop = busiest_loop(target, [&](llvm::Module& module) { emit_window_dots(module, target, DType::f32, llvm_backend::dot_shape(target), "dots"); });
+    INFO(cpu << ", dot products over windows: " << loop.on_stack << " of " << loop.multiplications);
+    CHECK(loop.on_stack == 0);
   }
 }
