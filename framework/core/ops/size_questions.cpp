@@ -36,6 +36,7 @@ void taken_not_negative(const ir::Dim& dim) {
   if (t_questions) t_questions->taken_not_negative(dim);
 }
 bool is_zero(const ir::Dim& dim) { return dim.is_constant() ? dim.constant() == 0 : t_questions && t_questions->is_zero(dim); }
+bool is_within(const ir::Dim& dim, std::pair<std::int64_t, std::int64_t> range) { return !t_questions || t_questions->is_within(dim, range.first, range.second); }
 bool keeps_sign_open(const ir::Dim& dim) { return !dim.is_constant() && t_questions && t_questions->keeps_sign_open(dim); }
 
 }  // namespace ask

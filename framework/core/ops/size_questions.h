@@ -1,6 +1,9 @@
 // Questions about sizes that the ranges of the symbols leave open, asked while a graph is built from the values of one call.
 #pragma once
 
+#include <cstdint>
+#include <utility>
+
 #include "core/ir/graph.h"
 
 namespace tenon::ops {
@@ -27,6 +30,8 @@ class SizeQuestions {
   virtual void taken_not_negative(const ir::Dim&) {}
   /// Whether it is 0 in the call for which the graph is built, which then holds for such calls alone.
   virtual bool is_zero(const ir::Dim&) { return false; }
+  /// The same of whether it lies between two numbers.
+  virtual bool is_within(const ir::Dim&, std::int64_t, std::int64_t) { return true; }
   /// Whether it is negative in some calls and not in others, so that what is built should hold for either.
   virtual bool keeps_sign_open(const ir::Dim&) { return false; }
 };
@@ -53,6 +58,7 @@ void divisible(const ir::Dim& dim, const ir::Dim& by);
 void constant(const ir::Dim& dim);
 void taken_not_negative(const ir::Dim& dim);
 bool is_zero(const ir::Dim& dim);
+bool is_within(const ir::Dim& dim, std::pair<std::int64_t, std::int64_t> range);
 bool keeps_sign_open(const ir::Dim& dim);
 }  // namespace ask
 

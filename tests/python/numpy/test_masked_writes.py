@@ -123,6 +123,19 @@ def test_elements_behind_other_dimensions_lie_as_numpy_lays_them(shape, count):
         assert got.strides == want.strides
 
 
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+def test_rows_that_vary_before_a_mask_lie_as_numpy_lays_them(dtype):
+    def fn(a, m, i):
+        return a[i % 2 :, m]
+
+    a, m = np.arange(10.0).reshape(2, 5).astype(dtype), np.array([True, False, True, False, False])
+    compiled = tenon.compile(fn)
+    for i in (0, 1, 2, 3, 4):  # captured where there is one row
+        got, want = compiled(a, m, i), fn(a, m, i)
+        np.testing.assert_array_equal(got, want, strict=True)
+        assert got.strides == want.strides
+
+
 @pytest.mark.parametrize("dtype", ["c8", "c16"])
 @pytest.mark.parametrize("read", [
     lambda a, m: a[:, m], lambda a, m: a[0:, a[0, :, 0].real > 0], lambda a, m: a[:, np.nonzero(m)[0]], lambda a, m: a[:, m, :1], lambda a, m: a[..., m[:2]], lambda a, m: a[:, m] * 2 + 1,

@@ -104,6 +104,7 @@ Values power(ForeignArguments& a) {
     const ir::Value& y = a.graph().value(xy[1]);
     const ir::Dim* d = y.kind == ir::ValueKind::literal ? std::get_if<ir::Dim>(&y.literal) : nullptr;
     if (d && d->is_constant() && d->constant() < 0) throw Exception(Code::invalid_argument, "Integers to negative integer powers are not allowed.");
+    if (d && !d->is_constant() && !ask::is_within(*d, {0, std::numeric_limits<std::int64_t>::max()})) throw Exception(Code::unsupported, "integer powers with an exponent that is negative now, at which torch raises");
     if (a.numpy() && (!d || !d->is_constant())) throw Exception(Code::unsupported, "integer powers with exponents that are not known constants: NumPy raises for negative ones");
   }
   return a.call("pow", xy);

@@ -58,6 +58,7 @@ Values masked_fill_adapt(ForeignArguments& a) {
     value = a.builder().cast(value, dtype);
   else if (std::holds_alternative<double>(v.literal) && !is_float(dtype))
     throw Exception(error(Code::invalid_argument, "value cannot be converted to type {} without overflow", name_of(dtype)));
+  if (is_int(dtype)) a.require_represented(value, dtype);
   const ir::ValueId mask = a.value("mask");
   TENON_USER_CHECK(is_bool(a.type(mask).dtype), "masked_fill only supports boolean masks, but got mask with dtype {}",
                    name_of(a.type(mask).dtype));

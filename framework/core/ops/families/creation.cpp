@@ -66,6 +66,7 @@ Values make_full(ForeignArguments& a, std::vector<Dim> size, ForeignArgument val
   const DType t = dtype.value_or(dtype_of_number(a, value));
   there = a.device().value_or(there);
   ir::ValueId number = a.to_value(value);
+  if (is_int(t)) a.require_represented(number, t);
   if (!a.type(number).is_host_scalar()) number = a.builder().to_device(number, there);
   a.builder().on(there);
   return {a.builder().cast(a.builder().one("full", {number}, {{"dtype", real_type(t)}, {"size", std::move(size)}}), t)};
@@ -105,7 +106,10 @@ Adapt new_filled(std::optional<std::int64_t> value) {
 Values tensor_adapt(ForeignArguments& a) {
   a.refuse({"requires_grad"});
   ir::ValueId x = a.tensor_of(a["data"]);
-  if (const auto dtype = a.dtype("dtype")) x = a.builder().cast(x, *dtype);
+  if (const auto dtype = a.dtype("dtype")) {
+    if (is_int(*dtype)) a.require_represented(a["data"], *dtype);
+    x = a.builder().cast(x, *dtype);
+  }
   if (const auto device = a.device()) x = a.builder().to_device(x, *device);
   const ir::ValueId* given = a["data"].as<ir::ValueId>();
   if (a.numpy() && !a.flag("copy", true) && !(given && *given == x)) throw Exception(Code::unsupported, "copy=False of what has to be copied, at which NumPy raises");

@@ -258,15 +258,26 @@ void ForeignArguments::promote(std::span<ir::ValueId> values, Promotion promotio
   bool any_tensor = false;
   for (ir::ValueId& v : values) {
     if (is_literal(graph(), v)) {
-      const auto* d = std::get_if<ir::Dim>(&graph().value(v).literal);
-      if (d && d->is_constant() && !represents(common, d->constant()))
-        throw Exception(error(Code::unsupported, "the number {} is no value of {}", d->constant(), name_of(common)));
+      require_represented(v, common);
       continue;
     }
     any_tensor = true;
     convert({&v, 1}, common);
   }
   if (!any_tensor) values[0] = builder_.cast(tensor(values[0]), common);
+}
+
+void ForeignArguments::require_represented(const ForeignArgument& numbers, DType dtype) {
+  if (const auto* list = numbers.as<ForeignList>())
+    for (const ForeignArgument& part : *list) require_represented(part, dtype);
+  else if (numbers.as<ir::Dim>()) require_represented(to_value(numbers), dtype);
+}
+
+void ForeignArguments::require_represented(ir::ValueId number, DType dtype) {
+  const auto* d = is_literal(graph(), number) ? std::get_if<ir::Dim>(&graph().value(number).literal) : nullptr;
+  if (!d || (!d->is_constant() && !is_int(dtype))) return;
+  if (d->is_constant() ? represents(dtype, d->constant()) : ask::is_within(*d, range_of(dtype))) return;
+  throw Exception(error(Code::unsupported, "the number {} is no value of {}", infer::text(graph(), *d), name_of(dtype)));
 }
 
 void ForeignArguments::convert(std::span<ir::ValueId> values, DType dtype) {
@@ -310,6 +321,7 @@ ir::ValueId ForeignArguments::tensor(ir::ValueId v) {
 
 ir::ValueId ForeignArguments::tensor(ir::ValueId v, DType dtype) {
   if (!is_literal(graph(), v)) return builder_.cast(v, dtype);
+  if (is_int(dtype)) require_represented(v, dtype);
   return builder_.one("full", {v}, {{"dtype", dtype}, {"size", std::vector<ir::Dim>{}}});
 }
 

@@ -128,6 +128,11 @@ class ForeignArguments {
   /// A tensor of the dtype for a value, without dimensions for a literal.
   ir::ValueId tensor(ir::ValueId value, DType dtype);
 
+  /// Throws (unsupported) where a number, or one in a list, is an integer that the dtype does not hold. Of a number that varies: in the call for which the graph
+  /// is built, and those like it.
+  void require_represented(ir::ValueId number, DType dtype);
+  void require_represented(const ForeignArgument& numbers, DType dtype);
+
   bool of_complex() const { return of_complex_; }
 
   Container container = Container::single;  // set by adapt functions whose result is no single value

@@ -141,15 +141,17 @@ bool reaches(DType dtype, double number) {
   return std::abs(number) <= largest;
 }
 
-bool represents(DType dtype, std::int64_t v) {
+std::pair<std::int64_t, std::int64_t> range_of(DType dtype) {
   switch (dtype) {
-    case DType::b8: return v == 0 || v == 1;
-    case DType::u8: return v >= 0 && v <= 255;
-    case DType::i8: return v >= -128 && v <= 127;
-    case DType::i16: return v >= -32768 && v <= 32767;
-    case DType::i32: return v >= INT32_MIN && v <= INT32_MAX;
-    default: return true;
+    case DType::b8: return {0, 1};
+    case DType::u8: return {0, 255};
+    case DType::i8: return {-128, 127};
+    case DType::i16: return {-32768, 32767};
+    case DType::i32: return {INT32_MIN, INT32_MAX};
+    default: return {INT64_MIN, INT64_MAX};
   }
 }
+
+bool represents(DType dtype, std::int64_t v) { return v >= range_of(dtype).first && v <= range_of(dtype).second; }
 
 }  // namespace tenon::ops

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <utility>
 
 #include "core/ops/foreign/foreign_call.h"
 
@@ -30,5 +31,7 @@ double rounded_to(DType dtype, double number);
 bool reaches(DType dtype, double number);
 /// Whether an integer is a value of the dtype (floats take all).
 bool represents(DType dtype, std::int64_t value);
+/// The least and the greatest integer that a dtype of integers, or of bools, holds; all of int64 for floats.
+std::pair<std::int64_t, std::int64_t> range_of(DType dtype);
 
 }  // namespace tenon::ops

@@ -65,6 +65,9 @@ struct TensorOutput {
   ir::Shape varying_strides;
   ir::Dim varying_offset;
   ir::Device device;  // torch tensors
+
+  /// Of a fresh one: whether it lies row by row, for all sizes. What the captured call shows of a dimension of size 1 says nothing of others.
+  bool lies_in_rows() const { return varying_shape.empty() ? is_row_major(shape, strides) : std::ranges::is_sorted(order); }
 };
 
 /// An input that the program wrote.

@@ -239,6 +239,11 @@ void Symbols::constant(const ir::Dim& dim) {
   fix_symbols_of(dim, "an operation goes by it");
 }
 
+bool Symbols::is_within(const ir::Dim& dim, std::int64_t least, std::int64_t most) {
+  const bool all = least == std::numeric_limits<std::int64_t>::min() && most == std::numeric_limits<std::int64_t>::max();
+  return all || !is_known(dim) || (decide(Operator::less_equal, least, dim) && decide(Operator::less_equal, dim, most));
+}
+
 /// Makes the symbol that came last in `difference` == 0 the value of an expression over the others, where it stands alone with
 /// coefficient 1 or -1.
 bool Symbols::define_latest(const ir::Dim& difference) {

@@ -124,6 +124,7 @@ class Symbols final : public ops::SizeQuestions {
   void divisible(const ir::Dim& dim, const ir::Dim& by) override;
   void constant(const ir::Dim& dim) override;
   bool is_zero(const ir::Dim& dim) override { return is_known(dim) && decide(ir::Relation::Operator::equal, dim, 0); }
+  bool is_within(const ir::Dim& dim, std::int64_t least, std::int64_t most) override;
   bool keeps_sign_open(const ir::Dim& dim) override { return is_known(dim) && stays_open(dim); }
 
   /// Takes note of a number that the graph computes, for whose value the capture ends.

@@ -39,7 +39,7 @@ void find_late_sizes(const CapturedGraph& captured, PyObject* const* tensors, st
 
 /// The graph gives a result that is not row-major with its dimensions in their order in memory; one of complex numbers it gives as it is.
 std::vector<std::int64_t> LateOutputs::Memory::sizes_of(const TensorOutput& output) const {
-  if (is_row_major(output.shape, output.strides) || is_complex(output.dtype)) return given;
+  if (output.lies_in_rows() || is_complex(output.dtype)) return given;
   std::vector<std::int64_t> sizes(given.size());
   for (std::size_t k = 0; k < sizes.size(); ++k) sizes[static_cast<std::size_t>(output.order[k])] = given[k];
   return sizes;

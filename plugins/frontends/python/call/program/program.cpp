@@ -47,11 +47,10 @@ ir::ValueId element_along(ops::NodeBuilder& builder, ir::ValueId value, std::spa
 
 /// The value to compute for one result, such that its row-major memory is what eager execution leaves in the tensor.
 ir::ValueId laid_out(ops::NodeBuilder& builder, ir::ValueId value, const TensorOutput& output) {
-  const bool plain = is_row_major(output.shape, output.strides);
-  if (plain) return row_major_result(builder, value);
+  if (output.lies_in_rows()) return row_major_result(builder, value);
   if (const auto once = shown_along(output); !once.empty()) return row_major_result(builder, element_along(builder, value, once));
   ir::Shape order;
-  for (std::int64_t dim : memory_order(output.shape, output.strides)) order.push_back(dim);
+  for (std::int64_t dim : output.order.empty() ? memory_order(output.shape, output.strides) : output.order) order.push_back(dim);
   return builder.one("permute", {value}, {{"dims", order}});
 }
 
@@ -88,7 +87,7 @@ ir::Graph graph_to_submit(const CapturedGraph& captured) {
   for (const TensorOutput& output : captured.tensors) {
     if (output.kind != TensorOutput::Kind::fresh) continue;
     ir::ValueId& value = outputs[output.index].value;
-    if (is_complex(output.dtype) && !is_row_major(output.shape, output.strides))  // laid out by the host: no op takes complex numbers
+    if (is_complex(output.dtype) && !output.lies_in_rows())  // laid out by the host: no op takes complex numbers
       graph.set_strides(value, dense_strides_of(output));
     else
       value = laid_out(builder, value, output);
