@@ -263,7 +263,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
   if (traits.role == Recorder::Role::stand_in) {
     if (is_among(PyUnicode_AsUTF8(name.get()), kAnsweredByTensor)) throw GraphBreak(fmt::format("a call of the C method {}", name_of(callable)), advice_on(callable));
     if (std::optional<Ref> result = call_legacy_method(evaluator, self, name.get(), arguments)) return result;
-    for (Ref& value : arguments.values) value = evaluator.hidden_calls().with_items_read(value.get());
+    for (Ref& value : arguments.values) value = evaluator.operators().beside_tensor(evaluator.hidden_calls().with_items_read(value.get()).get(), self);
     Arguments all = arguments;
     all.values.insert(all.values.begin(), Ref::borrow(self));
     PyObject* method = compat::type_lookup(evaluator.visible_type(self), name.get());

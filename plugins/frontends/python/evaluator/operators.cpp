@@ -116,6 +116,13 @@ std::optional<Ref> Operators::python_operator(PyObject* left, PyObject* right, P
   return std::nullopt;
 }
 
+/// What a tensor's library takes a scalar of NumPy for that stands beside it: Python's number. Otherwise the operand as it is.
+Ref Operators::beside_tensor(PyObject* operand, PyObject* other) {
+  if (core_.is_stand_in(other) && !recorder_.operates_on_any(other))
+    if (Ref number = recorder_.number_of_scalar(operand)) return number;
+  return Ref::borrow(operand);
+}
+
 /// A tensor and a symbolic int: the tensor's library would take the int for an object that it does not know.
 std::optional<Ref> Operators::operator_with_number(PyObject* left, PyObject* right, PyObject* name, PyObject* reflected) {
   const bool on_right = heap_.is_number(right);
@@ -158,7 +165,9 @@ bool makes_new_sequence(int operation, PyObject* left, PyObject* right) {
 
 }  // namespace
 
-Ref Operators::binary(int operation, PyObject* left, PyObject* right) {
+Ref Operators::binary(int operation, PyObject* given_left, PyObject* given_right) {
+  const Ref scalar_left = beside_tensor(given_left, given_right), scalar_right = beside_tensor(given_right, given_left);
+  PyObject *left = scalar_left.get(), *right = scalar_right.get();
   if (operation == NB_OR) {  // of mappings: a new one
     if (Ref mapping = heap_.behind_proxy(left)) return binary(operation, mapping.get(), right);
     if (Ref mapping = heap_.behind_proxy(right)) return binary(operation, left, mapping.get());
@@ -230,7 +239,9 @@ bool Operators::is_method_of_tensor(PyObject* object) {
   return role == Recorder::Role::tensor || role == Recorder::Role::stand_in;
 }
 
-Ref Operators::compare(int operation, PyObject* left, PyObject* right) {
+Ref Operators::compare(int operation, PyObject* given_left, PyObject* given_right) {
+  const Ref scalar_left = beside_tensor(given_left, given_right), scalar_right = beside_tensor(given_right, given_left);
+  PyObject *left = scalar_left.get(), *right = scalar_right.get();
   if (Ref mapping = heap_.behind_proxy(left)) return compare(operation, mapping.get(), right);
   if (Ref mapping = heap_.behind_proxy(right)) return compare(operation, left, mapping.get());
   const TypeTraits& a = heap_.traits(left);

@@ -17,6 +17,7 @@ class Operators {
   Operators(Evaluator& core, Heap& heap, Recorder& recorder) : core_(core), heap_(heap), recorder_(recorder) {}
 
   bool truth(PyObject* value);
+  Ref beside_tensor(PyObject* operand, PyObject* other);
   Ref binary(int operation, PyObject* left, PyObject* right);
   Ref compare(int operation, PyObject* left, PyObject* right);
   bool is_same(Ref left, Ref right);

@@ -91,6 +91,8 @@ class Recorder {
   virtual std::optional<VaryingPlace> place_of(PyObject*) { return std::nullopt; }
   /// Whether what is at a place that varies may be an input that varies.
   virtual bool may_be_chosen(PyObject*) { return false; }
+  /// Python's number for a stand-in of a real scalar of NumPy; empty for another object, and where the elements are needed.
+  virtual Ref number_of_scalar(PyObject*) { return {}; }
   /// int() or float() of a stand-in, of role number too, by the type; empty where the elements are needed.
   virtual Ref number_of(PyObject*, PyTypeObject*) { return {}; }
   /// The Python number that a stand-in of one element is formatted as; empty where its elements are needed.

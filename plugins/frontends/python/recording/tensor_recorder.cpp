@@ -217,6 +217,29 @@ Recorder::Pieces TensorRecorder::pieces_of(PyObject* callable) {
                                                        : Pieces::none;
 }
 
+Ref TensorRecorder::number_of_scalar(PyObject* object) {
+  const auto index = core_.stand_ins.find(object);
+  if (!index || core_.stand_ins[*index].kind != TensorKind::scalar) return {};
+  const DType dtype = core_.stand_ins[*index].dtype;
+  return is_float(dtype) || is_int(dtype) ? number_of(object, is_float(dtype) ? &PyFloat_Type : &PyLong_Type) : Ref();
+}
+
+/// A call of torch's, which takes a scalar of NumPy for Python's number; as an item those alone that are one (float64). Nothing where there is none.
+Ref TensorRecorder::call_with_numbers(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs) {
+  bool any = false;
+  const auto number = [&](PyObject* item) {
+    const auto index = core_.stand_ins.find(item);
+    if (!index || (function.has(Trait::subscripts) && core_.stand_ins[*index].dtype != DType::f64)) return Ref();
+    Ref found = number_of_scalar(item);
+    any |= static_cast<bool>(found);
+    return found;
+  };
+  const auto is_scalar = [&](StandIns::Index index) { return core_.stand_ins[index].kind == TensorKind::scalar; };
+  if (std::ranges::none_of(core_.stand_ins.among(args, kwargs), is_scalar)) return {};
+  Ref numbers = with_replaced(args, number), named = kwargs ? with_replaced(kwargs, number) : Ref();
+  return any ? call(callable, numbers.get(), named.get()) : Ref();
+}
+
 Ref TensorRecorder::call_operator(PyObject* ufunc, PyObject* args) {
   bool integers = true;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
@@ -248,6 +271,8 @@ Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   if (core_.symbols.any_data() && function.kind != CallClass::metadata) late_sizes_.refuse(function, core_.stand_ins.among(args, kwargs));
   if (function.has(Trait::crosses))
     if (std::optional<Ref> result = crossings_.record(callable, function, args, kwargs)) return std::move(*result);
+  if (function.flavour == ops::Flavour::torch && !function.has(Trait::crosses))
+    if (Ref result = call_with_numbers(callable, function, args, kwargs)) return result;
   if (std::optional<Ref> result = record_transfer(core_, *this, function, args, kwargs)) return std::move(*result);
   if (std::optional<Ref> result = record_each(core_, *this, function, args, kwargs)) return std::move(*result);
   if (function.has(Trait::minds_determinism) && core_.state.deterministic) throw GraphBreak(fmt::format("{} under torch.use_deterministic_algorithms", function.name));

@@ -92,6 +92,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
     require_no_example();
     return element_numbers_.number(stand_in, type);
   }
+  Ref number_of_scalar(PyObject* object) override;
   Ref number_in_format(PyObject* stand_in, PyObject* spec) override {
     require_no_example();
     return element_numbers_.number_in_format(stand_in, spec);
@@ -179,6 +180,7 @@ class TensorRecorder final : public Recorder, public StandInUses {
   CapturedGraph finish() { return outputs_.finish(); }
 
  private:
+  Ref call_with_numbers(PyObject* callable, const ForeignFunction& function, PyObject* args, PyObject* kwargs);
   Ref leaf(PyObject* callable, PyObject* args, PyObject* kwargs);
   Ref at_index_tensors(PyObject* args);
   void require_no_example() const {
