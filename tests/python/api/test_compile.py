@@ -222,3 +222,23 @@ def test_what_is_written_may_become_what_is_read(write_first):
         return results
 
     assert calls(tenon.compile(fn)) == calls(fn)
+
+
+def test_static_and_class_methods_below_the_decorator():
+    class Scaled:
+        factor = 3
+
+        @tenon.compile
+        @staticmethod
+        def twice(x):
+            return x * 2
+
+        @tenon.compile(dynamic=True)
+        @classmethod
+        def scaled(cls, x):
+            return x * cls.factor
+
+    x = np.ones(3)
+    for scaled in (Scaled, Scaled()):
+        assert scaled.twice(x).tolist() == [2] * 3 and scaled.scaled(x).tolist() == [3] * 3
+    assert tenon.stats()["graphs"] == 2

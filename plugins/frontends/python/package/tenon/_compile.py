@@ -226,7 +226,9 @@ def _checked_options(options: dict[str, Any] | None) -> tuple[dict[str, Any], di
 
 
 def compiled_function(fn: Callable, settings: dict[str, Any]) -> Callable:
-    """Wraps a callable, with the name and documentation of what it wraps."""
+    """Wraps a callable, with the name and documentation of what it wraps. What is inside a staticmethod or classmethod of a class stays inside."""
+    if isinstance(fn, staticmethod | classmethod):
+        return type(fn)(compiled_function(fn.__func__, settings))
     if not callable(fn):
         raise ConfigError(f"tenon.compile takes a function, a callable object or a module, got {type(fn).__name__}")
     return functools.update_wrapper(_tenon.CompiledFunction(fn, settings), fn)
