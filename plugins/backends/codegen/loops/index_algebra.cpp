@@ -97,6 +97,11 @@ SymbolId IndexAlgebra::new_loop(Dim extent) {
   return SymbolId(kFirstLoop + extents_.size() - 1);
 }
 
+void IndexAlgebra::add_loop(SymbolId loop, Dim extent) {
+  extents_.resize(std::max<std::size_t>(extents_.size(), loop.value - kFirstLoop + 1));
+  set_extent(loop, std::move(extent));
+}
+
 IndexAlgebra::Split IndexAlgebra::split_multiple(const Dim& a, const Dim& b) const {
   Split split{Dim(0), Dim(0)};
   if (b.is_constant()) {

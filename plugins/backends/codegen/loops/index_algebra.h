@@ -55,6 +55,8 @@ class IndexAlgebra {
   void add_symbols(std::size_t count) { symbols_.resize(symbols_.size() + count); }
   /// Makes a loop variable.
   SymbolId new_loop(Dim extent);
+  /// Takes a loop variable that another algebra made.
+  void add_loop(SymbolId loop, Dim extent);
   const Dim& extent(SymbolId loop) const { return extents_[loop.value - kFirstLoop]; }
   void set_extent(SymbolId loop, Dim extent) { extents_[loop.value - kFirstLoop] = std::move(extent); }
 

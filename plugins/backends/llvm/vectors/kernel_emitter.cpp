@@ -19,11 +19,19 @@ bool has_wide_elements(const Operation& op) {
   return size_of(op.dtype) == 8 && op.kind != OperationKind::index && op.kind != OperationKind::constant;
 }
 
+/// Whether the vectors of a row may be told apart by where they lie.
+bool has_parts(const Kernel& kernel) {
+  const CpuSchedule& schedule = schedule_of(kernel);
+  return schedule.has_lanes_outside(kernel) && !kernel.scatter && !schedule.tiled && !schedule.one_block;
+}
+
 }  // namespace
 
 void emit_kernel(llvm::Module& module, const Kernel& kernel, const Target& target, const std::string& name) {
   const X86Isa isa(target);
-  KernelEmitter(module, kernel, target, isa).emit(name);
+  Kernel both = kernel;
+  const auto interior = has_parts(kernel) ? add_interior(both) : std::nullopt;
+  KernelEmitter(module, both, interior ? &*interior : nullptr, target, isa).emit(name);
 }
 
 void KernelEmitter::declare(const std::string& name) {
@@ -56,11 +64,13 @@ void KernelEmitter::add_work(const Stage& sweep, std::set<OpId>& seen, double& w
 
 /// True where a load wraps, mirrors or is split into rows: the fewer lanes, the more vectors of them are one run.
 bool KernelEmitter::has_short_runs() {
-  return std::any_of(kernel_.operations.begin(), kernel_.operations.end(), [&](const Operation& op) {
-    if (op.kind != OperationKind::load || !varies(op.offset)) return false;
+  for (OpId id = 0; id < kernel_.operations.size(); ++id) {
+    const Operation& op = kernel_.operations[id];
     Affine affine;
-    return !is_computed(op.offset) && !lane_affine(op.offset, affine);  // what is computed is no run at all
-  });
+    if (op.kind != OperationKind::load || !needed_[id] || !varies(op.offset)) continue;
+    if (!is_computed(op.offset) && !lane_affine(op.offset, affine)) return true;  // what is computed is no run at all
+  }
+  return false;
 }
 
 /// Lanes of a loop of the kernel, or of one sweep over the inner loops. Several vectors at once hide latency where a point is cheap, and
@@ -73,10 +83,13 @@ unsigned KernelEmitter::wide_lanes(const Stage* sweep) {
   if (sweep) {
     add_work(*sweep, seen, work, wide_elements);
   } else if (!kernel_.inner.empty()) {
-    for (const Stage& s : kernel_.stages) add_work(s, seen, work, wide_elements);
+    for (const Stage& s : *stages_) add_work(s, seen, work, wide_elements);
   } else {
-    work = work_per_point(kernel_);
-    wide_elements = std::any_of(kernel_.operations.begin(), kernel_.operations.end(), has_wide_elements);
+    for (OpId id = 0; id < kernel_.operations.size(); ++id) {
+      if (!needed_[id]) continue;
+      work += work_of(kernel_.operations[id]);
+      wide_elements = wide_elements || has_wide_elements(kernel_.operations[id]);
+    }
   }
   const unsigned factor = has_short_runs() ? 1 : work <= 8 ? 4 : work <= 20 ? 2 : 1;
   unsigned lanes = target_.lanes() * std::min(factor, wide_elements ? 2u : 4u);
@@ -129,6 +142,7 @@ void KernelEmitter::unit(Value* number) {
   }
   Value* low = ir_.CreateMul(within, ir_.getInt64(block));
   Value* high = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, ir_.CreateAdd(low, ir_.getInt64(block)), extent);
+  if (interior_) return over_parts(low, high);
   if (!schedule_.tiled) return over_lanes(wide_lanes(), low, high, [&] { stages(); });
   const Loop& rows = kernel_.outer[kernel_.outer.size() - 2];
   Value* tiles = scalar(floor_div(rows.extent + Dim(kTileRows - 1), Dim(kTileRows)));
@@ -167,21 +181,23 @@ Value* KernelEmitter::mask_of_tail(Value* position, Value* high) {
 }
 
 void KernelEmitter::over_lanes(unsigned wide, Value* low, Value* high, const std::function<void()>& body) {
-  const unsigned narrow = target_.lanes();
-  const SymbolId lane = schedule_.lane_loop(kernel_);
-  Value* done = low;
-  if (fills_vectors(wide)) {
-    b_.set_lanes(wide);
-    const Carried end = loop(low, high, wide, true, lane, {}, [&](Value*, Carried) {
-      body();
-      return Carried{};
-    });
-    done = end.back();
-  }
-  b_.set_lanes(narrow);
-  if (left_by_vectors(wide) == 0) return;
-  const bool whole = left_by_vectors(narrow) == 0;
-  loop(done, high, narrow, whole, lane, {}, [&](Value* position, Carried) {
+  Value* done = fills_vectors(wide) ? over_whole_vectors(wide, low, high, body) : low;
+  if (left_by_vectors(wide) != 0) over_masked_vectors(done, high, left_by_vectors(target_.lanes()) == 0, body);
+  else b_.set_lanes(target_.lanes());
+}
+
+/// Gives where it ended: less than a vector is left.
+Value* KernelEmitter::over_whole_vectors(unsigned lanes, Value* low, Value* high, const std::function<void()>& body) {
+  b_.set_lanes(lanes);
+  return loop(low, high, lanes, true, schedule_.lane_loop(kernel_), {}, [&](Value*, Carried) {
+    body();
+    return Carried{};
+  }).back();
+}
+
+void KernelEmitter::over_masked_vectors(Value* low, Value* high, bool whole, const std::function<void()>& body) {
+  b_.set_lanes(target_.lanes());
+  loop(low, high, target_.lanes(), whole, schedule_.lane_loop(kernel_), {}, [&](Value* position, Carried) {
     if (!whole) tail_mask_ = mask_of_tail(position, high);
     body();
     tail_mask_ = nullptr;
@@ -189,8 +205,47 @@ void KernelEmitter::over_lanes(unsigned wide, Value* low, Value* high, const std
   });
 }
 
+/// Where whole vectors lie inside of all bounds: from a multiple of a vector on. None where the other loops are outside.
+std::pair<Value*, Value*> KernelEmitter::inside(Value* low, Value* high) {
+  const auto least = [&](Value* a, Value* b) { return ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smin, a, b); };
+  Value *first = low, *last = high, *within = ir_.getTrue();
+  for (const Interior::Range& range : interior_->ranges) {
+    if (range.loop == schedule_.lane_loop(kernel_)) {
+      const Dim vector(target_.lanes());
+      first = ir_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, low, scalar(floor_div(range.low + vector - Dim(1), vector) * vector));
+      last = least(high, scalar(range.high));
+    } else if (!(range.low == Dim(0) && range.high == kernel_.outer[&range - interior_->ranges.data()].extent)) {
+      Value* place = scalar(Dim::symbol(range.loop));
+      within = ir_.CreateAnd(within, ir_.CreateAnd(ir_.CreateICmpSGE(place, scalar(range.low)), ir_.CreateICmpSLT(place, scalar(range.high))));
+    }
+  }
+  return {ir_.CreateSelect(within, least(first, high), high), last};
+}
+
+void KernelEmitter::over_parts(Value* low, Value* high) {
+  const auto body = [&] { stages(); };
+  const auto [first, last] = inside(low, high);
+  const auto run_inside = [&](Value* from) {
+    const auto border = std::exchange(needed_, needed_by(kernel_, interior_->stages));
+    stages_ = &interior_->stages;
+    const unsigned wide = wide_lanes();
+    Value* done = over_whole_vectors(wide, from, last, body);
+    if (wide > target_.lanes()) done = over_whole_vectors(target_.lanes(), done, last, body);
+    stages_ = &kernel_.stages;
+    needed_ = border;
+    return done;
+  };
+  // Twice: in front of the inside, and behind it, where no whole vector of it is left.
+  plain_loop(ir_.getInt64(0), ir_.getInt64(2), 1, {low, first}, [&](Value*, Carried range) {
+    over_masked_vectors(range[0], range[1], false, body);
+    Value* done = run_inside(range[1]);
+    return Carried{done, high};
+  });
+  b_.set_lanes(target_.lanes());
+}
+
 void KernelEmitter::stages() {
-  for (const Stage& s : kernel_.stages) {
+  for (const Stage& s : *stages_) {
     if (s.kind == StageKind::reduce) reduce_stage(s);
     if (s.kind == StageKind::row) row_stage(s);
     if (s.kind == StageKind::map) map_stage(s);

@@ -9,6 +9,7 @@
 #include "vectors/kernel_emitter.h"
 #include "nests/nest_emitter.h"
 #include "isa/x86_isa.h"
+#include "loops/interior.h"
 
 namespace tenon::llvm_backend {
 
@@ -16,7 +17,9 @@ using namespace codegen;
 
 class KernelEmitter final : private NestEmitter {
  public:
-  KernelEmitter(llvm::Module& module, const Kernel& kernel, const Target& target, const X86Isa& isa) : NestEmitter(module, kernel, isa), schedule_(schedule_of(kernel)), target_(target) {}
+  /// `interior`: null where the kernel is the same at all of its points.
+  KernelEmitter(llvm::Module& module, const Kernel& kernel, const Interior* interior, const Target& target, const X86Isa& isa)
+      : NestEmitter(module, kernel, isa), schedule_(schedule_of(kernel)), target_(target), interior_(interior), stages_(&kernel.stages), needed_(needed_by(kernel, kernel.stages)) {}
 
   void emit(const std::string& name);
 
@@ -35,6 +38,11 @@ class KernelEmitter final : private NestEmitter {
   void row_stage(const Stage& stage);
   /// Runs the last `inner` loop over lanes: whole vectors, then a masked tail.
   void over_lanes(unsigned wide, llvm::Value* low, llvm::Value* high, const std::function<void()>& body);
+  llvm::Value* over_whole_vectors(unsigned lanes, llvm::Value* low, llvm::Value* high, const std::function<void()>& body);
+  void over_masked_vectors(llvm::Value* low, llvm::Value* high, bool whole, const std::function<void()>& body);
+  /// The same with the vectors that lie inside of all bounds apart.
+  void over_parts(llvm::Value* low, llvm::Value* high);
+  std::pair<llvm::Value*, llvm::Value*> inside(llvm::Value* low, llvm::Value* high);
   std::optional<std::int64_t> left_by_vectors(std::int64_t lanes) const;
   /// False when the loop over lanes is known to be shorter than one vector.
   bool fills_vectors(std::int64_t lanes) const;
@@ -54,6 +62,7 @@ class KernelEmitter final : private NestEmitter {
   Lanes gathered_load(const Operation& op, llvm::Value* mask);
   llvm::Value* gathered_elements(const Operation& op, llvm::Value* mask);
   llvm::Value* paired_elements(const Operation& op, llvm::Value* mask);
+  llvm::Value* spaced_elements(const Operation& op, unsigned distance);
   bool reads_beside(const Operation& op, std::int64_t distance) const;
   llvm::Value* doubled(llvm::Value* mask);
   llvm::Value* parted_elements(const Operation& op, llvm::Value* mask, bool second);
@@ -91,6 +100,9 @@ class KernelEmitter final : private NestEmitter {
 
   const CpuSchedule& schedule_;
   const Target& target_;
+  const Interior* interior_;
+  const std::vector<Stage>* stages_;  // what is emitted: the kernel's, or those of its interior
+  std::vector<bool> needed_;          // operations that these need
   const Store* scatter_ = nullptr;
 };
 

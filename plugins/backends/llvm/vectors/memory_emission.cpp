@@ -1,4 +1,5 @@
 // Loads and stores by class of access: one value for all lanes, contiguous, or one address a lane.
+#include <llvm/Analysis/VectorUtils.h>
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
@@ -9,6 +10,13 @@
 namespace tenon::llvm_backend {
 
 using llvm::Value;
+
+namespace {
+
+/// Elements so far apart are taken out of registers that have all that lies between them; a gather reads one after the other.
+constexpr std::int64_t kMostSpaced = 4;
+
+}  // namespace
 
 Value* KernelEmitter::graph_symbol(SymbolId symbol) {
   Value* address = ir_.CreateConstInBoundsGEP1_64(ir_.getInt64Ty(), function_->getArg(1), symbol.value);
@@ -200,10 +208,12 @@ Value* KernelEmitter::clamped_elements(std::uint64_t number, const Dim& rest, co
 
 /// Whether the kernel reads the element so far beside that of the operation too, wherever it reads that.
 bool KernelEmitter::reads_beside(const Operation& op, std::int64_t distance) const {
-  return std::ranges::any_of(kernel_.operations, [&](const Operation& other) {
-    return other.kind == OperationKind::load && other.payload == op.payload && other.masked == op.masked && (!op.masked || other.args[0] == op.args[0]) &&
-           other.offset == op.offset + Dim(distance);
-  });
+  for (OpId id = 0; id < kernel_.operations.size(); ++id) {
+    const Operation& other = kernel_.operations[id];
+    const bool same_mask = other.masked == op.masked && (!op.masked || other.args[0] == op.args[0]);
+    if (needed_[id] && other.kind == OperationKind::load && other.payload == op.payload && same_mask && other.offset == op.offset + Dim(distance)) return true;
+  }
+  return false;
 }
 
 /// Each lane's answer for the two elements that it has side by side.
@@ -248,13 +258,42 @@ Value* KernelEmitter::paired_elements(const Operation& op, Value* mask) {
   return ir_.CreateSelect(tail_mask_, elements, b_.splat(ir_.CreateExtractElement(elements, std::uint64_t{0})));
 }
 
+/// Every third element, or so: all of their memory in registers, of which the last one ends with the last element.
+Value* KernelEmitter::spaced_elements(const Operation& op, unsigned distance) {
+  const DType storage = kernel_.buffers[op.payload].dtype;
+  llvm::Type* element = b_.storage_type(storage);
+  const unsigned count = std::min(b_.lanes(), target_.lanes() * 4 / static_cast<unsigned>(size_of(storage)));
+  auto* part = llvm::FixedVectorType::get(element, count);
+  Value* address = element_address(op.payload, op.offset);
+  llvm::SmallVector<Value*, 8> groups;
+  for (unsigned first = 0; first < b_.lanes(); first += count) {
+    const auto loaded = [&](unsigned start) { return ir_.CreateAlignedLoad(part, ir_.CreateConstGEP1_64(element, address, first * distance + start), llvm::Align(size_of(storage))); };
+    Value* group = loaded(0);
+    for (unsigned k = 1; k < distance; ++k) {
+      const unsigned start = k + 1 < distance ? k * count : distance * (count - 1) + 1 - count;
+      llvm::SmallVector<int, 64> places;
+      for (unsigned l = 0; l < count; ++l) {
+        const unsigned place = l * distance, so_far = k == 1 ? place : l;
+        places.push_back(static_cast<int>(place < k * count ? so_far : place < (k + 1) * count ? count + place - start : 0));
+      }
+      group = ir_.CreateShuffleVector(group, loaded(start), places);
+    }
+    groups.push_back(group);
+  }
+  return llvm::concatenateVectors(ir_, groups);
+}
+
 Lanes KernelEmitter::gathered_load(const Operation& op, Value* mask) {
   const DType storage = kernel_.buffers[op.payload].dtype;
   if (!op.masked && is_clamped(op.offset)) return b_.from_storage(clamped_elements(op.payload, Dim(0), op.offset, nullptr), storage, true);
   Affine affine;
   const bool wide = size_of(storage) >= 4 || (size_of(storage) == 2 && (reads_beside(op, 1) || reads_beside(op, -1)));
   const bool pairs = wide && lane_affine(op.offset, affine) && affine.coefficient == Dim(2);
-  const Lanes loaded = b_.from_storage(pairs ? paired_elements(op, mask) : run_or_gather(op, mask), storage, true);
+  const bool evenly = !mask && !tail_mask_ && lane_affine(op.offset, affine) && affine.coefficient.is_constant();
+  const std::int64_t distance = evenly ? affine.coefficient.constant() : 0;
+  const bool spaced = distance >= 2 && distance <= kMostSpaced;
+  Value* elements = pairs ? paired_elements(op, mask) : spaced ? spaced_elements(op, static_cast<unsigned>(distance)) : run_or_gather(op, mask);
+  const Lanes loaded = b_.from_storage(elements, storage, true);
   return op.masked ? b_.select({mask, DType::b8, true}, loaded, widened(op.args[1])) : loaded;
 }
 
