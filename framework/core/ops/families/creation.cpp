@@ -1,5 +1,6 @@
 // Tensors made from nothing but numbers: filled, counted, triangular.
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/ops/build/index_math.h"
@@ -237,6 +238,13 @@ ir::Attribute number_attribute(const ForeignArgument& x, ir::Attribute otherwise
   throw Exception(Code::unsupported, "a tensor where a number is expected");
 }
 
+/// A float that is an integer, as one: what is counted and added with it is exact.
+ir::Attribute as_integer(const ir::Attribute& x) {
+  const double* number = std::get_if<double>(&x);
+  const bool whole = number && std::abs(*number) < 0x1p50 && *number == std::floor(*number) && !(*number == 0 && std::signbit(*number));
+  return whole ? ir::Attribute(Dim(static_cast<std::int64_t>(*number))) : x;
+}
+
 /// torch refuses a range that its step leads away from.
 void require_direction(const ir::Graph& graph, const Dim& start, const Dim& end, const Dim& step) {
   if (!step.is_constant() || step == Dim(0)) return;
@@ -248,9 +256,11 @@ Values arange_adapt(ForeignArguments& a) {
   const bool one = !a.given("end");
   ir::Attribute start = one ? ir::Attribute(Dim(0)) : number_attribute(a["start"], Dim(0));
   ir::Attribute end = number_attribute(one ? a["start"] : a["end"], Dim(0)), step = number_attribute(a["step"], Dim(1));
-  bool integers = true;
-  for (const ir::Attribute* x : {&start, &end, &step}) integers &= std::holds_alternative<Dim>(*x);
-  const DType dtype = a.dtype("dtype").value_or(integers ? DType::i64 : a.default_float());
+  const auto are_integers = [&] { return std::ranges::all_of(std::array{&start, &end, &step}, [](const ir::Attribute* x) { return std::holds_alternative<Dim>(*x); }); };
+  const DType dtype = a.dtype("dtype").value_or(are_integers() ? DType::i64 : a.default_float());
+  if (a.numpy() && is_float(dtype))
+    for (ir::Attribute* x : {&start, &end, &step}) *x = as_integer(*x);
+  const bool integers = are_integers();
   if (integers && !a.numpy()) require_direction(a.graph(), std::get<Dim>(start), std::get<Dim>(end), std::get<Dim>(step));
   if (a.numpy() && !integers) {  // NumPy steps by the difference of its first two elements
     const auto number = [](const ir::Attribute& x) {
@@ -298,18 +308,30 @@ LoopBody linspace_loop(const OpQuery& q) {
   });
 }
 
+/// numpy.linspace counts from its start alone, and ends with its end.
+ir::ValueId numpy_linspace(ForeignArguments& a, const ir::Attribute& start, const ir::Attribute& end, const Dim& steps, bool to_the_end) {
+  NodeBuilder& b = a.builder();
+  const auto number = [&](const ir::Attribute& x) { return b.cast(std::holds_alternative<Dim>(x) ? b.literal(std::get<Dim>(x)) : b.literal(std::get<double>(x)), DType::f64); };
+  const ir::ValueId first = number(start), last = number(end), gaps = b.literal(max(to_the_end ? steps - Dim(1) : steps, Dim(1)));
+  const ir::ValueId step = b.one("div", {b.one("sub", {last, first}), b.cast(gaps, DType::f64)});
+  const ir::ValueId place = b.one("arange", {}, {{"dtype", DType::i64}, {"end", steps}, {"start", Dim(0)}, {"step", Dim(1)}});
+  const ir::ValueId counted = b.one("add", {b.one("mul", {b.cast(place, DType::f64), step}), first});
+  const ir::ValueId all = to_the_end ? b.one("where", {b.one("eq", {place, gaps}), last, counted}) : counted;
+  const DType dtype = a.dtype("dtype").value_or(DType::f64);
+  return b.cast(is_int(dtype) ? b.one("floor", {all}) : all, dtype);
+}
+
 Values linspace_adapt(ForeignArguments& a) {
   a.refuse({"requires_grad", "retstep"});
   if (a.is_tensor("start") || a.is_tensor("end")) throw Exception(Code::unsupported, "linspace between tensors");
   const Dim steps = a.integer("steps", Dim(50));
-  const bool to_the_end = a.flag("endpoint", true);
   const auto bound = [&](std::string_view name) -> ir::Attribute {
     const ForeignArgument number = a[name];
-    const Dim* varying = to_the_end ? number.as<Dim>() : nullptr;
+    const Dim* varying = number.as<Dim>();
     return varying && !varying->is_constant() ? ir::Attribute(*varying) : a.number(name, 0);
   };
   ir::Attribute start = bound("start"), end = bound("end");
-  if (!to_the_end) end = std::get<double>(end) - (std::get<double>(end) - std::get<double>(start)) / static_cast<double>(steps.constant());
+  if (a.numpy()) return {numpy_linspace(a, start, end, steps, a.flag("endpoint", true))};
   return a.call("linspace", {}, {{"dtype", a.dtype("dtype").value_or(a.default_float())}, {"end", std::move(end)}, {"start", std::move(start)}, {"steps", steps}});
 }
 

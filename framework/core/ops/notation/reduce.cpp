@@ -30,6 +30,8 @@ ReductionShape::ReductionShape(const OpQuery& q) : count(1) {
 
 ir::Literal degrees_of_freedom(const OpQuery& q) {
   const ReductionShape shape(q);
+  if (const ir::Attribute* given = q.find("correction"))
+    if (const Dim* varying = std::get_if<Dim>(given); varying && !varying->is_constant()) return max(shape.count - *varying, Dim(0));
   const double correction = q.number("correction", 1);
   TENON_USER_CHECK(std::abs(correction) < 0x1p62, "a correction of {}", correction);
   if (correction != std::floor(correction) && !shape.count.is_constant()) {

@@ -44,8 +44,13 @@ def numpy_array_split(ary: np.ndarray, indices_or_sections: Any, axis: Any = 0) 
 
 
 def numpy_split(ary: np.ndarray, indices_or_sections: Any, axis: Any = 0) -> Any:
-    """``np.split`` at places; into a number of parts, it raises where these are not alike."""
-    return numpy_array_split(ary, indices_or_sections, axis) if isinstance(indices_or_sections, (list, tuple)) else NotImplemented
+    """``np.split``; into a number of parts, NumPy raises where these are not alike."""
+    if not isinstance(indices_or_sections, (list, tuple)):
+        if not _is_dimension(ary, axis) or type(indices_or_sections) is not int or indices_or_sections < 1 or ary.shape[axis] % indices_or_sections:
+            return NotImplemented
+        each = ary.shape[axis] // indices_or_sections
+        return _parts(ary, axis, [part * each for part in range(indices_or_sections)] + [ary.shape[axis]])
+    return numpy_array_split(ary, indices_or_sections, axis)
 
 
 def _is_dimension(x: Any, dim: Any) -> bool:
