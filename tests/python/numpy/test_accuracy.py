@@ -1,5 +1,6 @@
 """Functions that compiled code computes by its own polynomials, against float64."""
 import warnings
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -55,3 +56,38 @@ def test_sums_over_outer_dimensions(count):
     for axis in (0, (0, 1)):
         got, exact = compiled(lambda a: (a * 2).sum(axis), x), (x.astype(np.float64) * 2).sum(axis)
         assert errors(got, exact).max() <= 4
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_whole_powers_of_negative_numbers(dtype):
+    rng = np.random.default_rng(0)
+    x, y = (v.ravel().astype(dtype) for v in np.meshgrid(np.concatenate([np.arange(-12.0, 0) / 2, -5 * rng.random(40)]), np.arange(-9.0, 10)))
+    got = compiled(lambda pair: np.power(pair[0], pair[1]), np.stack([x, y]))
+    for a, b, power in zip(x, y, got):
+        exact = Fraction(float(a)) ** int(b)
+        nearest = dtype(float(exact))
+        assert power == nearest if Fraction(float(nearest)) == exact else abs(Fraction(float(power)) - exact) <= Fraction(float(np.spacing(abs(nearest)))), (a, b)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers_of_what_is_special(dtype):
+    special = np.array([0.0, -0.0, 1, -1, -2, 0.5, -0.5, np.inf, -np.inf, np.nan, -3, 2.5, -2.5, -1e30, 2**24 + 1, -(2**24 + 1), -1e-40], dtype)
+    x, y = (v.ravel() for v in np.meshgrid(special, special))
+    got = compiled(lambda pair: np.power(pair[0], pair[1]), np.stack([x, y]))
+    with np.errstate(all="ignore"):
+        want = np.power(x, y)
+    np.testing.assert_allclose(got, want, rtol=2 * np.finfo(dtype).eps)
+    known = ~np.isnan(want)
+    assert (np.signbit(got) == np.signbit(want))[known].all()
+
+
+@pytest.mark.parametrize("base, exponent", [(-1.0, 0.5), (-1.0, 3.0), (-1.0, np.nan), (-np.inf, 0.5), (-np.inf, -3.0), (0.0, -1.0), (-0.0, -1.0), (-0.0, 0.5), (-8.0, 400.0)])
+def test_powers_warn_as_numpys_do(base, exponent):
+    function = tenon.compile(lambda x, y: np.power(x, y))
+    said = []
+    for fn in (np.power, function):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fn(np.full(40, base), np.full(40, exponent))
+        said.append([str(w.message) for w in caught])
+    assert said[0] == said[1]

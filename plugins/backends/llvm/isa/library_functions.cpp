@@ -3,6 +3,7 @@
 #include <llvm/IR/Intrinsics.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "scalars/functions.h"
 #include "scalars/log_gamma.h"
@@ -191,6 +192,24 @@ llvm::Function* modulo_function(LaneBuilder& b, const Target& target, llvm::Type
   return function;
 }
 
+/// x to the power of y, of the magnitude of x: of negative numbers the library's function for vectors computes one after the other. Odd powers have the sign of x;
+/// a power of a negative number that is no whole one is the root of a negative number, which raises what it should.
+Value* power(LaneBuilder& b, const Target& target, Value* x, Value* y) {
+  using Compare = llvm::CmpInst;
+  auto& ir = b.ir;
+  const auto magnitude = [&](Value* v) { return ir.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, v); };
+  const auto is_whole = [&](Value* v) { return b.float_compare(Compare::FCMP_OEQ, ir.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, v), v); };
+  Value* result = vector_library_call(b, target, P::pow, magnitude(x), y);
+  Value* whole = is_whole(y);
+  Value* half = ir.CreateFMul(ir.CreateSelect(whole, y, number_like(y, 0.0)), number_like(y, 0.5));
+  result = ir.CreateSelect(is_whole(half), result, ir.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, result, x));
+  Value* negative = b.float_compare(Compare::FCMP_OLT, x, number_like(x, 0.0));
+  result = ir.CreateSelect(ir.CreateAnd(negative, b.float_compare(Compare::FCMP_UNO, y, y)), y, result);  // of -1 too
+  Value* finite = b.float_compare(Compare::FCMP_ONE, magnitude(x), number_like(x, HUGE_VAL));
+  Value* none = ir.CreateAnd(ir.CreateAnd(negative, finite), b.float_compare(Compare::FCMP_ONE, ir.CreateUnaryIntrinsic(llvm::Intrinsic::trunc, y), y));
+  return ir.CreateSelect(none, ir.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, ir.CreateSelect(none, x, number_like(x, 1.0))), result);
+}
+
 }  // namespace
 
 Value* library_function(LaneBuilder& b, const Target& target, P p, Value* x, Value* y) {
@@ -205,6 +224,7 @@ Value* library_function(LaneBuilder& b, const Target& target, P p, Value* x, Val
     llvm::Function* function = modulo_function(b, target, llvm::FixedVectorType::get(x->getType()->getScalarType(), lanes));
     return in_pieces(b, x, y, lanes, [&](Value* px, Value* py) { return b.ir.CreateCall(function, {px, py}); });
   }
+  if (target.vector_functions && p == P::pow) return power(b, target, x, y);
   if (target.vector_functions && library_name(p)) return vector_library_call(b, target, p, x, y);
   return routine_call(b, p, x, y);
 }
