@@ -343,7 +343,12 @@ std::vector<bool> needed_by(const Kernel& kernel, const std::vector<Stage>& stag
   std::vector<bool> needed(kernel.operations.size(), false);
   std::vector<OpId> left;
   for (const Stage& stage : stages) {
-    for (const Store& store : stage.stores) left.push_back(store.value);
+    for (const Store& store : stage.stores) {
+      left.push_back(store.value);
+      store.offset.for_each_symbol([&](SymbolId s) {
+        if (is_value(s)) left.push_back(s.value - kFirstValue);
+      });
+    }
     for (auto r : stage.reductions) left.insert(left.end(), kernel.reductions[r].elements.begin(), kernel.reductions[r].elements.end());
   }
   while (!left.empty()) {
