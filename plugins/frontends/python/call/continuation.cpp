@@ -118,7 +118,7 @@ Progress Continuation::go_past(const BreakState& stop, const CapturePoint* begun
 /// The instruction at which a segment has ended.
 Progress Continuation::step(const BreakState& stop, Ref& result) {
   const Progress progress = step(stop.keyword_names.get(), result);
-  if ((stop.why.reads_elements || stop.why.calls_plain) && progress == Progress::goes_on) drawn_.take(chain_.top());
+  if ((stop.why.reads_elements || stop.why.draws || stop.why.calls_plain) && progress == Progress::goes_on) drawn_.take(chain_.top());
   if (stop.why.calls_plain) cache_.end_plain_trial(progress == Progress::goes_on ? chain_.top() : nullptr);
   return progress;
 }

@@ -265,6 +265,8 @@ EntryRef FunctionCache::miss(CapturePoint& point, const CallArguments& values, c
   }
   if (!point.entries().empty()) report_recompile(point, *now, values);
   const bool freeze = still_freezes(point);
+  constexpr std::size_t kSeveral = 3;
+  point.numbers.takes_any_layout = point.entries().size() >= kSeveral;
   // A function that has come to many variants rather breaks at what makes them.
   point.numbers.splits = !settings_.fullgraph && !settings_.callable && 2 * point.entries().size() >= recompile_limit();
   point.numbers.may_break = (chain || point.numbers.splits) && !settings_.fullgraph;

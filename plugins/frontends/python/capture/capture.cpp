@@ -152,6 +152,7 @@ CaptureBreak broken(Evaluator& evaluator, std::exception_ptr failure) {
     result.raises = true;
   } catch (const GraphBreak& graph_break) {
     result = break_at(evaluator, graph_break);
+    result.draws = graph_break.hint() == kDrawHint;
   } catch (const std::exception& fault) {
     const bool python = dynamic_cast<const PythonError*>(&fault) != nullptr;
     if (python && PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {

@@ -21,6 +21,7 @@ struct CaptureBreak {
   bool leaves = false;       // what follows in the innermost frame is better left to plain Python
   bool on_elements = false;  // a branch goes by elements, which constants instead of numbers would seldom say
   bool reads_elements = false;  // that the graph computes: the instruction gives another number at every call
+  bool draws = false;           // a generator that no graph follows does, with the same consequence
   bool wants_numbers = false;   // that the graph computes: once they are there the instruction itself can be captured
   bool steps = false;        // a loop is gone through round by round, whatever numbers are taken as
   bool raises = false;       // the program itself raises an exception here that it does not handle

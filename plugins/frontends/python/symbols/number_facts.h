@@ -55,6 +55,9 @@ class NumberHistory {
     found |= answer ? 1U : 2U;
     return found == 3;
   }
+  /// Takes note of whether what is at a source lies in row-major order. Gives whether it is rather taken for what lies with some strides: captures have
+  /// found both, among several variants.
+  bool layout_varies(const std::string& name, bool row_major) { return answers_vary(name + " in row-major order", row_major) && takes_any_layout; }
   void clear() {
     numbers_.clear();
     taken_.clear();
@@ -66,6 +69,7 @@ class NumberHistory {
   }
 
   bool may_break = false;    // rather than compile a variant for each value
+  bool takes_any_layout = false;  // there are several variants: what lies now with gaps, now without, has strides that vary
   bool splits = false;       // there are many variants: a branch on a number that has gone both ways breaks
   bool late_sizes = true;    // sizes that depend on data stay in the graph, which does not hold where they are 0
   bool branches_assumed = true;  // that lead to no exception, where another way would do nothing but raise

@@ -42,6 +42,8 @@ class Symbols final : public ops::SizeQuestions {
   ir::Dim number(NumberSource source, std::int64_t value, bool from_the_start);
   /// Takes note that the program says of a number, by the words of its source, that it varies.
   void expect_to_vary(const std::string& name, std::int64_t value) { history_.vary(name, value); }
+  /// Whether what lies in row-major order, or does not, has strides that vary. `name`: of its source.
+  bool layout_varies(const std::string& name, bool row_major) { return history_.layout_varies(name, row_major); }
   /// Whether a number varies and may be something else than a constant. `bits`: its value, for comparison.
   bool varies(const std::string& name, std::int64_t bits, bool from_the_start);
   /// Makes a number a constant, in a capture to come.

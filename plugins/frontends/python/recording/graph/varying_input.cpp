@@ -89,10 +89,12 @@ ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId sourc
   if (spec.is_parameter()) return type;  // another module's: a variant of its own
   if (!symbols.dynamic() || spec.kind == TensorKind::scalar || spec.shape.size() > kMostDimensions) return type;
   type.shape = extents_of(spec, name, source, symbols, from_the_start, marks);
+  const bool any_layout = symbols.layout_varies(name, row_major);
+  const bool with_strides = any_layout || !row_major;
   const std::vector<std::uint32_t> products = products_of(spec);
   ir::Shape strides;
   for (std::uint32_t d = 0; d < spec.shape.size(); ++d) {
-    if (products[d] & spec.free_extents) {
+    if (!any_layout && (products[d] & spec.free_extents)) {
       ir::Dim product = 1;
       for (std::size_t i = 0; i < spec.shape.size(); ++i)
         if (products[d] >> i & 1) product = product * type.shape[i];
@@ -101,15 +103,18 @@ ir::Type type_of_input(TensorSpec& spec, const std::string& name, SourceId sourc
       spec.stride_products[d] = products[d];
       continue;
     }
-    if (row_major && spec.shape[d] > 1) {  // a layout of its own: the graph has no strides for it
+    if (!with_strides && spec.shape[d] > 1) {  // a layout of its own: the graph has no strides for it
       strides.emplace_back(spec.strides[d]);
       continue;
     }
-    strides.push_back(symbols.number({NumberSource::Kind::stride, source, d, name + ".stride(" + std::to_string(d) + ")"}, spec.strides[d], false));
+    const std::string words = name + ".stride(" + std::to_string(d) + ")";
+    // A part of something of another size, next time.
+    if (with_strides && (any_layout || spec.free_extents)) symbols.expect_to_vary(words, spec.strides[d]);
+    strides.push_back(symbols.number({NumberSource::Kind::stride, source, d, words}, spec.strides[d], false));
     if (!strides.back().is_constant()) spec.free_strides |= 1u << d;
   }
   if (spec.varies()) spec.stride_products.resize(spec.shape.size());
-  if (!row_major) {
+  if (with_strides) {
     if (spec.varies()) settle_order(symbols, type.shape, strides, spec.strides);
     type.strides = std::move(strides);
   }
