@@ -127,6 +127,7 @@ class Differentiation {
     while (!left.empty()) {
       const ValueId v = left.back();
       left.pop_back();
+      if (graph_.value(v).kind == ir::ValueKind::literal) continue;
       if (std::ranges::find(node.operands, v) != node.operands.end() || std::ranges::find(node.results, v) != node.results.end()) return true;
       if (v.value < known || seen[v.value] || graph_.value(v).kind != ir::ValueKind::result) continue;
       seen[v.value] = true;

@@ -87,7 +87,7 @@ struct Joint {
   std::vector<ValueId> inputs, tangents, begun;   // begun: where gradients begin
   std::vector<NodeId> shared;                     // of the forward, which gradients of other nodes would compute themselves
   std::vector<std::optional<ValueId>> gradients;  // by wanted value
-  bool asked_once = false;                        // nodes of torch's would have saved something for them
+  std::vector<NodeId> reading, others;            // of the forward, that gradients have gone through: computed from what these read or give, or not
 };
 
 void drop_own_gradients(Joint& joint) {  // which have said theirs, and what refuses gradients of these, which nobody asks for
@@ -127,7 +127,7 @@ Joint with_gradients(const ir::Graph& graph, const Ends& ends, const std::vector
   for (const Seed& seed : seeds) joint.begun.push_back(seed.of);
   GradientNodes by_node(joint.graph);
   const auto note = [&](NodeId id, bool reads) {
-    joint.asked_once |= reads;
+    (reads ? joint.reading : joint.others).push_back(id);
     by_node.note(joint.graph, id);
   };
   const auto found = differentiate(joint.graph, seeds, wanted, stops_at(graph, wanted), {}, note, for_more);
@@ -308,7 +308,7 @@ BackwardGraph backward_of(ir::Graph& forward, std::vector<BackwardGraph::Result>
   for (ValueId v : saved) joint.graph.set_strides(v, forward.type(v).strides);
   BackwardGraph made;
   made.results = std::move(results);
-  made.asked_once = joint.asked_once;
+  made.asked_once = keeping.lets_go ? keeping.lets_go(joint.reading, joint.others) : !joint.reading.empty();
   made.reads_result = made.results.size() == 1 && gradients_read(joint, needed, ops::without_own_gradient(forward, made.results[0].value));
   Copier backward(joint.graph, forward.name + "_backward");
   for (ValueId v : needed.inputs()) {

@@ -26,11 +26,15 @@ struct KeepNetwork {
 /// Says by value whether it is kept: the choice that costs least. A value that is neither needed nor read by one that is computed again is not.
 using ChooseKept = std::function<std::vector<bool>(const KeepNetwork&)>;
 
+/// Whether torch lets go of anything once gradients have gone through its nodes for these: of `reading` gradients are computed from what they read or give.
+using LetsGo = std::function<bool(std::span<const ir::NodeId> reading, std::span<const ir::NodeId> others)>;
+
 struct Keeping {
   ChooseKept choose;
   /// Inputs that may be overwritten before the gradients are computed: what is kept of them is a copy.
   std::vector<ir::ValueId> overwritten = {};
   std::vector<ir::ValueId> missing = {};  // inputs that are not there: nothing is kept of them
+  LetsGo lets_go = {};  // without it, where there are such that read
   std::vector<std::uint32_t> numbers = {};  // outputs of the forward that its caller gets as numbers, which hold nothing: what is kept of them is an output of its own
 };
 

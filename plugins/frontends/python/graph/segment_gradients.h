@@ -57,7 +57,7 @@ struct SegmentGradients {
 };
 
 /// Adds them to a captured graph of which results require grad, and the tensors that are kept. Throws GraphBreak where it has no gradient.
-void add_gradients(CapturedGraph& captured);
+void add_gradients(CapturedGraph& captured, const rewrite::LetsGo& lets_go);
 
 /// The gradients of a node for what is asked, from tangents that lie in some way. `asked`: by wanted value. Throws Exception.
 GradientGraph gradients_of(const CapturedGraph& captured, const GradientNode& node, std::span<const TangentLayout> tangents, const std::vector<bool>& asked);

@@ -145,10 +145,17 @@ std::vector<RecordedGradients::Wanted> RecordedGradients::wanted_of(const Record
   return wanted;
 }
 
+/// Whether torch has let go, after walks, of what it kept for some of the nodes.
+bool RecordedGradients::are_spent(const Spent& spent, std::span<const ir::NodeId> nodes) const {
+  std::vector<ir::NodeId> reading, others;
+  for (ir::NodeId id : nodes)
+    if (const auto walked = spent.nodes.find(id.value); walked != spent.nodes.end()) (walked->second ? reading : others).push_back(id);
+  return history_.lets_go(reading, others);
+}
+
 void RecordedGradients::require_not_spent(std::span<const rewrite::Seed> seeds, std::span<const ir::ValueId> wanted) const {
   const std::vector<ir::ValueId> ends = values_of(seeds);
-  for (ir::NodeId id : rewrite::nodes_between(graph_, ends, wanted))
-    if (spent_.nodes.contains(id.value)) throw GraphBreak("gradients are computed a second time through what was let go");
+  if (are_spent(spent_, rewrite::nodes_between(graph_, ends, wanted))) throw GraphBreak("gradients are computed a second time through what was let go");
   for (std::size_t f : spent_.functions)
     for (ir::ValueId root : history_.functions()[f].roots)
       if (std::ranges::any_of(ends, [&](ir::ValueId end) { return history_.is_on(end, root); })) throw GraphBreak("gradients are computed a second time through what was let go");
@@ -175,11 +182,11 @@ bool RecordedGradients::guard_leaves_without_hooks(GuardSet& guards) {
 std::vector<std::optional<ir::ValueId>> RecordedGradients::differentiate(const Recorder::GradientWalk& walk, std::span<const rewrite::Seed> seeds,
                                                                          std::span<const ir::ValueId> wanted) {
   const std::size_t first = graph_.nodes().size();
-  std::vector<ir::NodeId> walked;
+  std::unordered_map<std::uint32_t, bool> walked;
   std::vector<std::optional<ir::ValueId>> gradients;
   try {
     gradients = rewrite::differentiate(graph_, seeds, wanted, {}, [this](ir::ValueId from, ir::ValueId to) { history_.move_value(from, to); }, [&](ir::NodeId node, bool reads) {
-      if (reads) walked.push_back(node);
+      walked.try_emplace(node.value, reads);
       if (!walk.keeps_graph) history_.note_walked(node);
     }, walk.creates_graph);
   } catch (const Exception& failure) {
@@ -187,8 +194,7 @@ std::vector<std::optional<ir::ValueId>> RecordedGradients::differentiate(const R
     graph_.erase_nodes(begun);
     throw GraphBreak(fmt::format("no gradient: {}", failure.what()));
   }
-  if (!walk.keeps_graph)
-    for (ir::NodeId node : walked) walked_.nodes.insert(node.value);
+  if (!walk.keeps_graph) walked_.nodes.merge(walked);
   if (walk.creates_graph) {
     rewrite::expand_last(graph_, first, [&](ir::ValueId from, ir::ValueId to) { std::ranges::replace(gradients, std::optional(from), std::optional(to)); });
     history_.note_tracked(first);
@@ -380,8 +386,7 @@ bool RecordedGradients::is_spent(ir::ValueId value) const {
   const auto through = [&](std::size_t f) { return std::ranges::any_of(history_.functions()[f].roots, [&](ir::ValueId root) { return history_.is_on(value, root); }); };
   const auto any = [&](const Spent& spent) {
     if (std::ranges::any_of(spent.functions, through)) return true;
-    if (spent.nodes.empty()) return false;
-    return std::ranges::any_of(rewrite::nodes_between(graph_, {{value}}, tracked_values()), [&](ir::NodeId id) { return spent.nodes.contains(id.value); });
+    return !spent.nodes.empty() && are_spent(spent, rewrite::nodes_between(graph_, {{value}}, tracked_values()));
   };
   return any(spent_) || any(walked_);
 }

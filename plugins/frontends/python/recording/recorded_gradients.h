@@ -1,6 +1,7 @@
 // Walks of torch's autograd engine, as nodes of the graph that they walk through.
 #pragma once
 
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -35,6 +36,7 @@ class RecordedGradients {
   std::vector<std::uint32_t> loose_inputs() const { return core_.walked ? std::vector<std::uint32_t>() : history_.loose_inputs(); }
   /// By input of the graph that requires grad: when torch's engine comes to it, as `CapturedGraph::turns` says.
   std::vector<std::int64_t> turns() const;
+  bool lets_go(std::span<const ir::NodeId> reading, std::span<const ir::NodeId> others) const { return history_.lets_go(reading, others); }
   /// Whether there was a walk.
   bool any() const { return core_.walked; }
   /// Whether a tensor has a `.grad` of its own: one that was there before, or a leaf.
@@ -90,9 +92,10 @@ class RecordedGradients {
   RecordedResults& results_;
   RecordedTrace& trace_;
   struct Spent {
-    std::unordered_set<std::uint32_t> nodes;
+    std::unordered_map<std::uint32_t, bool> nodes;  // with whether their gradients are computed from what they read or give
     std::unordered_set<std::size_t> functions;
   };
+  bool are_spent(const Spent& spent, std::span<const ir::NodeId> nodes) const;
   Spent spent_, walked_;  // by walks before, and by the present or last one
 };
 

@@ -330,7 +330,7 @@ CapturedGraph RecordedOutputs::finish() {
   captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_.trace()), trace_.take_op_names());
   captured.walks = gradients_.any();
   captured.late_sizes = symbols_.any_data();
-  add_gradients(captured);
+  add_gradients(captured, [this](std::span<const ir::NodeId> reading, std::span<const ir::NodeId> others) { return gradients_.lets_go(reading, others); });
   return captured;
 }
 

@@ -73,7 +73,7 @@ class SegmentBody final : public NodeBody {
 
   std::vector<TorchRef> apply(const NodeRun& run, std::span<void* const> given) override {
     const GradientNode& made = backward->node(node);
-    if (released && made.part.kept_inputs.size() + made.part.kept_outputs.size() > 0) throw std::runtime_error(twice_text());
+    if (released) throw std::runtime_error(twice_text());
     for (std::size_t k = 0; k < kept.size(); ++k)
       if (kept[k].version_now() != kept[k].version) {
         if (backward->keeps_by_itself()) with_python([&] { backward->refuse_written(text_of_write(k)); });

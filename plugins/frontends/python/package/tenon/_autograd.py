@@ -14,7 +14,6 @@ class Segment(torch.autograd.Function):
     @staticmethod
     def forward(ctx, call, kept, results, *inputs):
         ctx.call = call
-        ctx.keeps = bool(kept)
         ctx.own = None
         if call.asked_once():
             ctx.save_for_backward(*kept)
@@ -27,7 +26,7 @@ class Segment(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *tangents):
         try:
-            kept = _unwritten(ctx.own) if ctx.own else ctx.saved_tensors if ctx.keeps else ()  # torch's own errors: freed, or written since
+            kept = ctx.saved_tensors if ctx.own is None else _unwritten(ctx.own)  # torch's own errors: freed, if of nothing, or written since
         except RuntimeError as error:
             if "modified by an inplace operation" in str(error):
                 ctx.call.refuse_written(str(error))

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     import torch
 
 _MOST_ANSWERS = 4096
-_answers: dict[Hashable, bool] = {}
+_answers: dict[Hashable, bool] = {}  # by question
 _MOST_ELEMENTS = 1 << 20  # for which a call is made with zeros of the host
 _BY_DEVICE = {"scaled_dot_product_attention"}  # other kernels, which keep other things
 
@@ -30,15 +30,25 @@ def refuses(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
     What torch keeps hangs on the call and on what kind of tensors it has, not on their sizes beyond 1: a question of a kind is asked once (10 ms
     for a batch norm, whose gradient on the meta device is Python).
     """
+    return _answer(_refuses_written, function, args, kwargs, leaves, written, results_written)
+
+
+def lets_go(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[torch.Tensor], *_: Any) -> bool | None:
+    """Whether torch refuses the gradient the second time, since it has let go of something; None where that cannot be said without elements."""
+    return _answer(_refuses_twice, function, args, kwargs, leaves, (), ())
+
+
+def _answer(asking: Callable[..., bool], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[torch.Tensor],
+            written: Sequence[torch.Tensor], results_written: Sequence[int]) -> bool | None:
     kinds: dict[int, int] = {}
     try:
-        question = (function, _kind_of(args, kinds), _kind_of(kwargs, kinds), tuple(kinds[id(tensor)] for tensor in written), tuple(results_written))
+        question = (asking, function, _kind_of(args, kinds), _kind_of(kwargs, kinds), tuple(kinds[id(tensor)] for tensor in written), tuple(results_written))
         hash(question)
     except (KeyError, TypeError):
-        return _asked_anew(function, args, kwargs, leaves, written, results_written)
+        return _asked_anew(asking, function, args, kwargs, leaves, written, results_written)
     if question in _answers:
         return _answers[question]
-    answer = _asked_anew(function, args, kwargs, leaves, written, results_written)
+    answer = _asked_anew(asking, function, args, kwargs, leaves, written, results_written)
     if answer is not None:  # else smaller tensors of the kind may say it
         if len(_answers) >= _MOST_ANSWERS:
             _answers.clear()
@@ -62,14 +72,14 @@ def _kind_of(value: Any, kinds: dict[int, int]) -> Hashable:
     raise TypeError(f"an argument of type {type(value).__name__}")
 
 
-def _asked_anew(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[torch.Tensor], written: Sequence[torch.Tensor],
-                results_written: Sequence[int]) -> bool | None:
+def _asked_anew(asking: Callable[..., bool], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[torch.Tensor],
+                written: Sequence[torch.Tensor], results_written: Sequence[int]) -> bool | None:
     of_host = Zeros()
     again = (of_host.instead(args), of_host.instead(kwargs), [of_host.instead(t) for t in written])
-    answer = None if getattr(function, "__name__", "") in _BY_DEVICE else _asked(function, args, kwargs, leaves, written, results_written)
+    answer = None if getattr(function, "__name__", "") in _BY_DEVICE else _asked(asking, function, args, kwargs, leaves, written, results_written)
     if answer is not None or of_host.are_too_many():
         return answer
-    return _asked(function, again[0], again[1], of_host.leaves, again[2], results_written)
+    return _asked(asking, function, again[0], again[1], of_host.leaves, again[2], results_written)
 
 
 class Zeros:
@@ -103,8 +113,8 @@ class Zeros:
         return self.made[id(argument)]
 
 
-def _asked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[torch.Tensor], written: Sequence[torch.Tensor],
-           results_written: Sequence[int]) -> bool | None:
+def _asked(asking: Callable[..., bool], function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], leaves: Sequence[torch.Tensor],
+           written: Sequence[torch.Tensor], results_written: Sequence[int]) -> bool | None:
     import torch
 
     try:
@@ -114,11 +124,27 @@ def _asked(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str
         for tensor in [*written, *(results[i] for i in results_written)]:
             torch.autograd.graph.increment_version(tensor)
         ends = [tensor for tensor in results if tensor.requires_grad]
-        if not ends:
-            return None
-        torch.autograd.grad(ends, list(leaves), [torch.empty_like(end) for end in ends], allow_unused=True)
-    except Exception as refusal:
-        return True if "modified by an inplace operation" in str(refusal) else None
+        return asking(lambda: torch.autograd.grad(ends, list(leaves), [torch.empty_like(end) for end in ends], allow_unused=True)) if ends else None
+    except Exception:
+        return None
+
+
+def _refuses_written(gradients: Callable[[], Any]) -> bool:
+    return _is_refused(gradients, "modified by an inplace operation")
+
+
+def _refuses_twice(gradients: Callable[[], Any]) -> bool:
+    gradients()
+    return _is_refused(gradients, "a second time")
+
+
+def _is_refused(gradients: Callable[[], Any], words: str) -> bool:
+    try:
+        gradients()
+    except RuntimeError as refusal:
+        if words in str(refusal):
+            return True
+        raise
     return False
 
 

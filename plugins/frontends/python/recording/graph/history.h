@@ -136,6 +136,7 @@ class History {
   std::vector<KeptByTorch::Operand> operands_of(std::span<const Index> tensors) const { return kept_by_torch_.operands_of(tensors); }
   /// Throws Unbuildable where something was written that torch keeps for gradients that flow from `ends` to `wanted`.
   void require_kept_unwritten(std::span<const ir::ValueId> ends, std::span<const ir::ValueId> wanted);
+  bool lets_go(std::span<const ir::NodeId> reading, std::span<const ir::NodeId> others) const { return kept_by_torch_.lets_go(reading, others); }
   /// torch's engine comes to leaves with higher numbers first.
   std::int64_t turn_of_leaf(Index leaf) const { return kept_by_torch_.turn_of_leaf(leaf); }
   /// The inputs of which tracked calls have kept nothing.

@@ -51,7 +51,9 @@ void KeptByTorch::note_call(Call call, Index first, std::size_t first_node) {
   for (std::size_t place = 0; place < call.operands.size(); ++place)
     first_reads_.try_emplace(call.operands[place].index, FirstRead{calls_.size(), static_cast<std::int64_t>(place)});
   noted.made = std::move(call);
-  for (ir::NodeId id : core_.graph.nodes().subspan(std::min(first_node, core_.graph.nodes().size()))) {
+  const auto nodes = core_.graph.nodes().subspan(std::min(first_node, core_.graph.nodes().size()));
+  noted.nodes = nodes.size();
+  for (ir::NodeId id : nodes) {
     const ir::Node& node = core_.graph.node(id);
     OfNode of{calls_.size(), {}};
     const auto keep = [&](ir::ValueId value, ir::ValueId lies, const std::vector<Kept>& among) {
@@ -99,7 +101,7 @@ bool KeptByTorch::is_any_written() const {
 }
 
 /// Asks torch, with tensors of this call's own on the meta device. Nothing where those cannot say it.
-std::optional<bool> KeptByTorch::torch_refuses(const NotedCall& call) const {
+std::optional<bool> KeptByTorch::torch_says(const char* question, const NotedCall& call) const {
   try {
     std::vector<Ref> twins, requires_grad, written, places;
     for (const Operand& operand : call.made.operands) {
@@ -120,12 +122,30 @@ std::optional<bool> KeptByTorch::torch_refuses(const NotedCall& call) const {
       if (is_written_since(call.results[k].first, call.results[k].second)) places.push_back(checked(PyLong_FromSize_t(k)));
     const auto as_called = [&](const Ref& arguments) { return with_replaced(on_meta_device(core_.stand_ins.with_twins(arguments.get()).get()).get(), own); };
     const Ref kwargs = call.made.kwargs ? as_called(call.made.kwargs) : checked(PyDict_New());
-    const Ref answer = checked(PyObject_CallMethod(asking.get(), "refuses", "OOOOOO", call.made.callable.get(), as_called(call.made.args).get(), kwargs.get(),
+    const Ref answer = checked(PyObject_CallMethod(asking.get(), question, "OOOOOO", call.made.callable.get(), as_called(call.made.args).get(), kwargs.get(),
                                                    PyTuple_GET_ITEM(made.get(), 1), tuple_of(written).get(), tuple_of(places).get()));
     return answer.is(Py_None) ? std::nullopt : std::optional(answer.is(Py_True));
   } catch (const GraphBreak&) {  // a twin that does not say enough
     return std::nullopt;
   }
+}
+
+bool KeptByTorch::lets_go(std::span<const ir::NodeId> reading, std::span<const ir::NodeId> others) const {
+  const auto call_of = [&](ir::NodeId id) {
+    const auto found = by_node_.find(id.value);
+    return found == by_node_.end() ? nullptr : &calls_[found->second.call];
+  };
+  // Where one node is all of a call, torch computes its gradient from the same as the graph.
+  const auto is_sure = [&](ir::NodeId id) { return !call_of(id) || call_of(id)->nodes == 1; };
+  if (std::ranges::any_of(reading, is_sure)) return true;
+  std::unordered_set<const NotedCall*> asked;
+  const auto any = [&](std::span<const ir::NodeId> nodes, bool unless_said) {
+    return std::ranges::any_of(nodes, [&](ir::NodeId id) {
+      const NotedCall* call = call_of(id);
+      return call && asked.insert(call).second && torch_says("lets_go", *call).value_or(unless_said);
+    });
+  };
+  return any(reading, true) || any(others, false);
 }
 
 void KeptByTorch::require_unwritten(std::span<const ir::NodeId> nodes, const std::vector<bool>& may_have) const {

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "python/objects/ref.h"
@@ -38,6 +39,8 @@ class KeptByTorch {
   /// Throws Unbuildable where torch has kept, for the gradients of a node, what was written since: the call is torch's then, and so is the error.
   /// `may_have`: by ValueId, whether a value may have a gradient.
   void require_unwritten(std::span<const ir::NodeId> nodes, const std::vector<bool>& may_have) const;
+  /// Whether torch lets go of anything once gradients have gone through its nodes for these, as rewrite::LetsGo says.
+  bool lets_go(std::span<const ir::NodeId> reading, std::span<const ir::NodeId> others) const;
   /// The gradient of a leaf is complete when torch's engine has been through the first call that reads it; it comes to those with higher numbers first.
   std::int64_t turn_of_leaf(Index leaf) const;
   /// Whether anything was written that may be kept.
@@ -55,11 +58,13 @@ class KeptByTorch {
     std::vector<std::pair<Index, std::uint32_t>> results;      // the tensors among what it gave, and the writes of their memory
     bool writes_what_it_reads = false;
     Index gives;                                               // the first that it gave, or wrote
+    std::size_t nodes = 0;                                     // that it is
   };
   bool is_written(const Kept& kept) const { return is_written_since(kept.memory, kept.writes); }
   bool is_written_since(Index index, std::uint32_t writes) const { return core_.stand_ins.storage_of(index).writes != writes; }
   bool is_any_written(const NotedCall& call) const;
-  std::optional<bool> torch_refuses(const NotedCall& call) const;
+  std::optional<bool> torch_refuses(const NotedCall& call) const { return torch_says("refuses", call); }
+  std::optional<bool> torch_says(const char* question, const NotedCall& call) const;
   void collect_results(PyObject* results, NotedCall& call) const;
 
   RecordedGraph& core_;
