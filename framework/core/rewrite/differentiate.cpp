@@ -11,6 +11,7 @@
 #include "core/ops/gradients/gradient.h"
 #include "core/ops/gradients/own_gradients.h"
 #include "core/rewrite/never_chosen.h"
+#include "core/rewrite/shared_nodes.h"
 
 namespace tenon::rewrite {
 namespace {
@@ -183,9 +184,9 @@ std::vector<bool> depending_on(const ir::Graph& graph, std::span<const ValueId> 
 
 namespace {
 
-/// Whether a node computes what another one does: then torch reads that one's result. A quotient it divides anew.
+/// Whether a node computes what another one does: then torch reads that one's result.
 bool is_again(const ir::Node& node, const ir::Node& first) {
-  return node.op == first.op && node.op != "div" && node.operands == first.operands && node.attributes == first.attributes;
+  return node.op == first.op && !is_computed_anew(node) && node.operands == first.operands && node.attributes == first.attributes;
 }
 
 }  // namespace

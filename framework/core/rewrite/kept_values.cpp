@@ -40,10 +40,12 @@ class Forward {
   Forward(const GradientsInGraph& joint, const Keeping& keeping) : graph_(joint.graph) {
     for (ValueId v : keeping.overwritten) overwritten_.insert(v);
     for (ValueId v : keeping.missing) missing_.insert(v);
+    for (ValueId v : keeping.fixed) fixed_.insert(v);
+    for (ValueId v : keeping.tensors) tensors_.insert(v);
     const auto nodes = graph_.nodes();
     for (std::size_t i = 0; i < joint.forward_nodes; ++i) {
       nodes_.insert(nodes[i]);
-      if (is_cheap(nodes[i])) continue;
+      if (is_pointwise(nodes[i])) continue;
       for (ValueId v : graph_.node(nodes[i]).operands) stored_.insert(v);
     }
     for (const ir::Output& o : graph_.outputs())
@@ -60,8 +62,25 @@ class Forward {
   bool is_overwritten(ValueId v) const { return overwritten_.has(v); }
   bool is_missing(ValueId v) const { return missing_.has(v); }
 
-  /// Whether a node may run a second time, and is computed element by element.
+  /// Whether computing a value again reads what the program can write before the gradients are computed.
+  bool is_in_reach(ValueId v) const {
+    const ir::Value& value = graph_.value(v);
+    if (value.kind == ir::ValueKind::input) return !is_overwritten(v) && !is_missing(v) && !fixed_.has(v);
+    if (value.kind != ir::ValueKind::result || is_at_hand(v)) return false;
+    if (is_result(v)) return true;
+    const bool is_passed = is_for_nothing(value.node) || (!tensors_.has(v) && is_pointwise(value.node));
+    return is_passed && std::ranges::any_of(graph_.node(value.node).operands, [this](ValueId operand) { return is_in_reach(operand); });
+  }
+
+  /// Whether a node may run a second time for the gradients.
   bool is_cheap(NodeId id) const {
+    if (!is_pointwise(id)) return false;
+    if (is_for_nothing(id) || !tensors_.has(graph_.node(id).results[0])) return true;
+    return std::ranges::none_of(graph_.node(id).operands, [this](ValueId v) { return is_in_reach(v); });
+  }
+
+  /// Whether a node has no effect, and is computed element by element.
+  bool is_pointwise(NodeId id) const {
     const ir::Node& node = graph_.node(id);
     const ops::Op* op = ops::find_op(node.op);
     if (!op || node.results.size() != 1 || !node.regions.empty() || !is_pure(graph_, node) || may_raise(node)) return false;
@@ -74,7 +93,7 @@ class Forward {
  private:
   const ir::Graph& graph_;
   IdSet<NodeId> nodes_;
-  IdSet<ValueId> stored_, results_, at_hand_, overwritten_, missing_;
+  IdSet<ValueId> stored_, results_, at_hand_, overwritten_, missing_, fixed_, tensors_;
 };
 
 /// Goes through what the gradients need, the last nodes first. `keeps(v)`: whether a value ends the way back.

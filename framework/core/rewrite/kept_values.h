@@ -33,6 +33,10 @@ struct Keeping {
   ChooseKept choose;
   /// Inputs that may be overwritten before the gradients are computed: what is kept of them is a copy.
   std::vector<ir::ValueId> overwritten = {};
+  /// Values that torch has as tensors, which it saves: they are not computed again from inputs and results, which the program may have written since in ways
+  /// that no version counts (through `.data`, through a view of NumPy's). What a call computes on the way torch computes again, too.
+  std::vector<ir::ValueId> tensors = {};
+  std::vector<ir::ValueId> fixed = {};  // inputs that nobody can write: numbers
   std::vector<ir::ValueId> missing = {};  // inputs that are not there: nothing is kept of them
   LetsGo lets_go = {};  // without it, where there are such that read
   std::vector<std::uint32_t> numbers = {};  // outputs of the forward that its caller gets as numbers, which hold nothing: what is kept of them is an output of its own
@@ -45,7 +49,7 @@ struct GradientsInGraph {
   std::span<const ir::ValueId> gradients;
 };
 
-/// The values to keep; without a choice all that can be is computed again: what is computed element by element. What sums, sorts, gathers or multiplies, and
+/// The values to keep. Without a choice all that can be is computed again: what is computed element by element. What sums, sorts, gathers or multiplies, and
 /// random values and those of foreign code always are kept; of inputs those that an update, or somebody else, overwrites.
 std::vector<ir::ValueId> kept_values(const GradientsInGraph& joint, const Keeping& keeping);
 

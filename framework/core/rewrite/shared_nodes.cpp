@@ -47,6 +47,8 @@ IdSet<NodeId> first_nodes(const ir::Graph& graph, std::size_t count) {
 
 }  // namespace
 
+bool is_computed_anew(const ir::Node& node) { return node.op == "div"; }
+
 std::vector<SharedNode> share_nodes(ir::Graph& graph, std::size_t forward, std::span<std::optional<ValueId>> gradients) {
   std::unordered_map<std::string, NodeId> by_text;
   Replaced replaced;
@@ -59,7 +61,7 @@ std::vector<SharedNode> share_nodes(ir::Graph& graph, std::size_t forward, std::
     const ir::Node& node = graph.node(nodes[i]);
     if (!node.regions.empty() || !is_pure(graph, node)) continue;
     const auto [first, is_new] = by_text.try_emplace(text_of(graph, node), nodes[i]);
-    if (is_new || i < forward) continue;
+    if (is_new || i < forward || (own.has(first->second) && is_computed_anew(node))) continue;
     const std::vector<ValueId>&mine = node.results, &known = graph.node(first->second).results;
     if (mine.size() != known.size()) continue;
     if (own.has(first->second)) shared.push_back({nodes[i], first->second});

@@ -30,6 +30,9 @@ class GradientNodes {
   std::unordered_map<std::uint32_t, std::uint32_t> of_;
 };
 
+/// Whether torch's gradient of a node computes again what the node has given: a quotient.
+bool is_computed_anew(const ir::Node& node);
+
 /// A node whose results are read in place of those of another.
 struct SharedNode {
   ir::NodeId unread, read;

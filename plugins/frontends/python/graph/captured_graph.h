@@ -134,7 +134,6 @@ struct CapturedGraph {
   bool takes_random_numbers = false;    // from torch's generator
   bool draws_by_kernels = false;        // of ours, some of them
   bool draws_by_calls = false;          // of the library's functions, some of them
-  std::vector<std::uint32_t> loose_inputs;  // of which torch would keep nothing: the program may write them before gradients are asked for
   std::vector<std::int64_t> turns;      // by graph input: torch's engine comes to leaves with higher ones first; negative where no call reads it
   bool walks = false;                   // it computes gradients, as torch's autograd engine would
   /// Whether a tensor of it is in another device's memory than the host's.

@@ -272,9 +272,8 @@ bool refuses_all_walks(CapturedGraph& captured) {
   return any;
 }
 
-/// `outer`: values in the graph that gradients are wanted of too. `missing`: inputs that no gradient may read.
-std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, const rewrite::LetsGo& lets_go, std::span<const ir::ValueId> outer = {},
-                                                 std::span<const ir::ValueId> missing = {}) {
+/// `keeping`: what the recording says of it. `outer`: values in the graph that gradients are wanted of too.
+std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, rewrite::Keeping keeping, std::span<const ir::ValueId> outer = {}) {
   std::vector<std::uint32_t> outputs;
   for (const TensorOutput& tensor : captured.tensors)
     if (tensor.kind == TensorOutput::Kind::fresh && tensor.requires_grad && !tensor.spent && (tensor.refusal.empty() || tensor.refusal_beside)) outputs.push_back(tensor.index);
@@ -289,11 +288,11 @@ std::shared_ptr<SegmentGradients> made_gradients(CapturedGraph& captured, const 
   const TrackedViews views = tracked_views(captured);
   rewrite::DifferentiatedGraph parts;
   try {
-    rewrite::Keeping keeping{.choose = cheapest_to_keep, .missing = {missing.begin(), missing.end()}, .lets_go = lets_go, .numbers = captured.outputs_as_numbers()};
-    for (std::uint32_t i : captured.loose_inputs) keeping.overwritten.push_back(captured.recording->graph.inputs()[i]);
+    keeping.choose = cheapest_to_keep;
+    keeping.numbers = captured.outputs_as_numbers();
     parts = rewrite::with_backwards(captured.recording->graph, outputs, wanted, keeping, views.views);
   } catch (const Exception& failure) {
-    if (refuses_all_walks(captured)) return made_gradients(captured, lets_go, outer, missing);
+    if (refuses_all_walks(captured)) return made_gradients(captured, keeping, outer);
     throw GraphBreak(fmt::format("no gradient: {}", failure.what()));
   }
   require_values(parts.forward, captured.assumptions);
@@ -380,8 +379,8 @@ void give_kept_tensors(CapturedGraph& captured, SegmentGradients& gradients, con
 
 }  // namespace
 
-void add_gradients(CapturedGraph& captured, const rewrite::LetsGo& lets_go) {
-  captured.gradients = made_gradients(captured, lets_go);
+void add_gradients(CapturedGraph& captured, const rewrite::Keeping& known) {
+  captured.gradients = made_gradients(captured, known);
   if (!captured.gradients) ops::drop_own_gradients(captured.recording->graph);
 }
 
@@ -441,7 +440,7 @@ std::shared_ptr<CapturedGraph> gradients_with_gradients(const CapturedGraph& cap
     numbers_of_missing.push_back(i);
     missing.push_back(made->recording->graph.inputs()[i]);
   }
-  const std::shared_ptr<SegmentGradients> again = made_gradients(*made, {}, outer, missing);
+  const std::shared_ptr<SegmentGradients> again = made_gradients(*made, {.choose = {}, .missing = missing}, outer);
   give_kept_tensors(*made, *again, node, numbers_of_missing);
   made->gradients = again;
   return made;

@@ -57,7 +57,8 @@ struct SegmentGradients {
 };
 
 /// Adds them to a captured graph of which results require grad, and the tensors that are kept. Throws GraphBreak where it has no gradient.
-void add_gradients(CapturedGraph& captured, const rewrite::LetsGo& lets_go);
+/// `known`: what of `Keeping` is the recording's to say.
+void add_gradients(CapturedGraph& captured, const rewrite::Keeping& known);
 
 /// The gradients of a node for what is asked, from tangents that lie in some way. `asked`: by wanted value. Throws Exception.
 GradientGraph gradients_of(const CapturedGraph& captured, const GradientNode& node, std::span<const TangentLayout> tangents, const std::vector<bool>& asked);

@@ -318,7 +318,6 @@ CapturedGraph RecordedOutputs::finish() {
   for (Index index : inputs_.stand_ins()) trace_.trace().inputs.push_back(stand_ins_[index].object);
   for (const StandIn& s : stand_ins_) trace_.trace().types[s.object.get()] = ir::print_type(graph_, graph_.type(s.value));
   name_copies(captured);
-  captured.loose_inputs = gradients_.loose_inputs();
   captured.turns = gradients_.turns();
   inputs_.give(captured);
   captured.opaque_calls = opaque_.take();
@@ -330,8 +329,19 @@ CapturedGraph RecordedOutputs::finish() {
   captured.recording = std::make_unique<Recording>(std::move(graph_), std::move(trace_.trace()), trace_.take_op_names());
   captured.walks = gradients_.any();
   captured.late_sizes = symbols_.any_data();
-  add_gradients(captured, [this](std::span<const ir::NodeId> reading, std::span<const ir::NodeId> others) { return gradients_.lets_go(reading, others); });
+  add_gradients(captured, what_torch_keeps(captured));
   return captured;
+}
+
+rewrite::Keeping RecordedOutputs::what_torch_keeps(const CapturedGraph& captured) const {
+  rewrite::Keeping known;
+  known.lets_go = [this](std::span<const ir::NodeId> reading, std::span<const ir::NodeId> others) { return gradients_.lets_go(reading, others); };
+  for (const StandIn& s : stand_ins_) known.tensors.push_back(s.value);
+  const auto inputs = captured.recording->graph.inputs();
+  for (std::uint32_t i = 0; i < captured.inputs.size(); ++i)
+    if (captured.inputs[i].kind == TensorKind::scalar) known.fixed.push_back(inputs[i]);
+  for (std::uint32_t i : gradients_.loose_inputs()) known.overwritten.push_back(inputs[i]);
+  return known;
 }
 
 std::uint32_t RecordedOutputs::scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured) {

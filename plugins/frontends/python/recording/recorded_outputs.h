@@ -34,6 +34,7 @@ class RecordedOutputs {
  private:
   // Each gives its place in CapturedGraph::tensors.
   std::uint32_t number_output(PyObject* number, CapturedGraph& captured);
+  rewrite::Keeping what_torch_keeps(const CapturedGraph& captured) const;
   std::uint32_t scalar_output(const ScalarValue& scalar, PyObject* object, CapturedGraph& captured);
   std::uint32_t tensor_output(Index index, CapturedGraph& captured);
   std::uint32_t fresh_output(Index index, CapturedGraph& captured);
