@@ -37,7 +37,7 @@ bool is_slow(ops::Primitive p) {
 /// What this looks at of the forward nodes.
 class Forward {
  public:
-  Forward(const GradientsInGraph& joint, const Keeping& keeping) : graph_(joint.graph) {
+  Forward(const GradientsInGraph& joint, const Keeping& keeping) : graph_(joint.graph), knows_tensors_(!keeping.tensors.empty()) {
     for (ValueId v : keeping.overwritten) overwritten_.insert(v);
     for (ValueId v : keeping.missing) missing_.insert(v);
     for (ValueId v : keeping.fixed) fixed_.insert(v);
@@ -72,6 +72,9 @@ class Forward {
     return is_passed && std::ranges::any_of(graph_.node(value.node).operands, [this](ValueId operand) { return is_in_reach(operand); });
   }
 
+  /// Whether torch computes it again from what the program can write: a value on the way of a call.
+  bool is_read_anew(ValueId v) const { return knows_tensors_ && !tensors_.has(v) && is_pointwise(graph_.value(v).node) && is_in_reach(v); }
+
   /// Whether a node may run a second time for the gradients.
   bool is_cheap(NodeId id) const {
     if (!is_pointwise(id)) return false;
@@ -92,6 +95,7 @@ class Forward {
 
  private:
   const ir::Graph& graph_;
+  const bool knows_tensors_;
   IdSet<NodeId> nodes_;
   IdSet<ValueId> stored_, results_, at_hand_, overwritten_, missing_, fixed_, tensors_;
 };
@@ -161,7 +165,7 @@ class Network {
     const ir::Value& value = graph_.value(v);
     if (forward_.is_at_hand(v)) return 0;
     if (forward_.is_missing(v)) return KeepNetwork::kNever;
-    if (value.kind == ir::ValueKind::result && forward_.is_for_nothing(value.node)) return KeepNetwork::kNever;
+    if (value.kind == ir::ValueKind::result && (forward_.is_for_nothing(value.node) || forward_.is_read_anew(v))) return KeepNetwork::kNever;
     if (forward_.is_result(v)) return bytes_of(graph_.type(v)) * kByteMoved;  // the program has it
     return bytes_of(graph_.type(v)) * (kByteHeld + kByteMoved * (forward_.is_stored(v) ? 1 : 2));
   }
