@@ -62,7 +62,7 @@ def test_a_number_of_the_program_s_generator_is_a_symbol_at_once():
 def test_what_lies_in_either_way_is_taken_with_strides_where_variants_mount_up():
     """Until then each way has its own code, which is quicker for what lies in row-major order."""
     tenon.reset()
-    fn = lambda x, y, z, w: x * 2 + y * z - w
+    fn = lambda x, y, z, w: (x * 2 + y * z - w, x.sum() + y.sum(0) + z.amax(1))
     compiled = tenon.compile(fn)
     wide = torch.arange(24.0).reshape(4, 6)
     for gaps in itertools.product([True, False], repeat=4):

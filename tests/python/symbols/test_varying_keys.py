@@ -227,9 +227,14 @@ def test_values_under_keys_that_vary(kind, take):
     same(run)
 
 
+def filled(new, d):
+    new.update(d if type(d) is dict else dict(d))
+    return new
+
+
 COPIES = {
     "dict": dict, "OrderedDict": OrderedDict, "copy": lambda d: d.copy(), "display": lambda d: {**d}, "comprehension": lambda d: {k: v for k, v in d.items()},
-    "by key": lambda d: {k: d[k] for k in d},
+    "by key": lambda d: {k: d[k] for k in d}, "update": lambda d: filled({}, d), "joined": lambda d: d | {} if type(d) is dict else dict(d), "joined from the left": lambda d: {} | d if type(d) is dict else dict(d),
 }
 
 

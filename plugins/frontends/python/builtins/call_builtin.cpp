@@ -208,6 +208,14 @@ std::optional<Ref> copy_under_keys_that_vary(Heap& heap, PyTypeObject* type, PyO
   return copy;
 }
 
+/// E.update(D) of such a dict, where E is new and empty.
+bool fill_under_keys_that_vary(Heap& heap, PyObject* dict, PyObject* name, const Arguments& arguments) {
+  const bool fills = is_among(PyUnicode_AsUTF8(name), " update ") && arguments.values.size() == 1 && arguments.named() == 0 && heap.is_empty_new_dict(dict);
+  if (!fills || !heap.has_loose_keys(arguments[0]) || !PyDict_CheckExact(arguments[0])) return false;
+  heap.copy_with_loose_keys(arguments[0], dict);
+  return true;
+}
+
 /// What C code goes over, as a list where it would look up keys that vary.
 void hand_items_on(Heap& heap, PyObject* callable, Arguments& arguments) {
   const Iterated iterated = iterated_arguments(callable, arguments.positional());
@@ -316,6 +324,7 @@ Handled call_method(Evaluator& evaluator, PyObject* callable, PyObject* self, Ar
       if (std::optional<Ref> result = call_set_method(evaluator, self, PyUnicode_AsUTF8(name.get()), arguments)) return result;
     if (arguments.values.empty() && is_among(PyUnicode_AsUTF8(name.get()), " copy "))
       if (std::optional<Ref> copy = copy_under_keys_that_vary(evaluator.heap(), is_method_of_dict(callable, name.get()) ? &PyDict_Type : Py_TYPE(self), self)) return copy;
+    if (fill_under_keys_that_vary(evaluator.heap(), self, name.get(), arguments)) return Ref::borrow(Py_None);
     hand_items_on(evaluator.heap(), callable, arguments);
     for (const Ref& value : arguments.values) evaluator.heap().expose(value.get());
     if (!PyAnySet_Check(self) && is_among(PyUnicode_AsUTF8(name.get()), kCompareItems)) {

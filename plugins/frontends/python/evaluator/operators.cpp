@@ -197,6 +197,7 @@ Ref Operators::binary(int operation, PyObject* given_left, PyObject* given_right
   }
   if (operation == kPlainOperators + NB_ADD && PyList_Check(left))
     if (Ref items = items_to_hand_on(heap_, right); !items.is(right)) return binary(operation, left, items.get());
+  if (Ref copy = joined_with_nothing(operation, left, right)) return copy;
   const Container container = heap_.traits(left).container;
   const bool changes = operation >= kPlainOperators && container != Container::none && container != Container::tuple && container != Container::frozen_set;
   const bool takes_it = PyType_HasFeature(Py_TYPE(left), Py_TPFLAGS_LIST_SUBCLASS) || heap_.traits(right).container != Container::none || !stand_in;
@@ -222,6 +223,16 @@ Ref Operators::binary(int operation, PyObject* given_left, PyObject* given_right
   require_known_operands({left, right});
   const bool formats = PyUnicode_Check(left) || PyBytes_Check(left);  // "%s" % values
   return heap_.adopt(recorder_.constant_operator(operator_function(operation), left, formats ? core_.hidden_calls().for_elements(right).get() : right));
+}
+
+/// D | {} or {} | D of a dict under whose keys numbers vary: nothing looks them up. Empty for all else.
+Ref Operators::joined_with_nothing(int operation, PyObject* left, PyObject* right) {
+  if (operation != NB_OR || !PyDict_CheckExact(left) || !PyDict_CheckExact(right)) return {};
+  PyObject* const dict = heap_.is_empty_new_dict(right) ? left : right;
+  if (!heap_.has_loose_keys(dict) || !heap_.is_empty_new_dict(dict == left ? right : left)) return {};
+  Ref copy = heap_.born(checked(PyDict_New()));
+  heap_.copy_with_loose_keys(dict, copy.get());
+  return copy;
 }
 
 void Operators::require_known_operands(std::initializer_list<PyObject*> operands) {

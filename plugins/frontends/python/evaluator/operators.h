@@ -27,6 +27,7 @@ class Operators {
 
  private:
   /// Breaks when an operator of C would read or change an older object of a type that is not known.
+  Ref joined_with_nothing(int operation, PyObject* left, PyObject* right);
   void require_known_operands(std::initializer_list<PyObject*> operands);
   bool truth_from(PyObject* given);
   std::optional<Ref> operator_in_place_with_number(PyObject* left, PyObject* right, PyObject* name);

@@ -128,6 +128,7 @@ class Heap {
   Ref loose_key(PyObject* dict, PyObject* key);
   /// Guards the keys of a dict that vary: C code is going to look something up in it.
   void settle_keys(PyObject* dict);
+  bool is_empty_new_dict(PyObject* object) const { return PyDict_CheckExact(object) && PyDict_GET_SIZE(object) == 0 && is_born(object) && !source_of(object); }
   bool has_loose_keys(PyObject* dict) const { return loose_dicts_.contains(dict); }
   /// Fills an empty dict of this capture with the items of one under whose keys numbers vary, which vary on.
   void copy_with_loose_keys(PyObject* dict, PyObject* copy);

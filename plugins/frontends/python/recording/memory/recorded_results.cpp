@@ -306,7 +306,8 @@ void RecordedResults::settle_gaps_for(const ForeignFunction& function, PyObject*
   if (std::ranges::all_of(made, [&](ir::NodeId node) { return is_always_view(graph_, node); })) return;
   const bool fresh = function.op && !function.writes && (function.flavour == ops::Flavour::torch ? !function.may_alias : function.ufunc != nullptr);
   const bool by_order = fresh && !kwargs_name_a_layout(kwargs) && (is_pointwise(function) || function.op->traits.layout != ops::ResultLayout::unknown);
-  const auto is_alike = [&](ir::NodeId node) { return by_order && ops::find_op(graph_.node(node).op) != nullptr; };
+  const auto is_line = [&](ir::ValueId value) { return graph_.type(value).rank() <= 1; };
+  const auto is_alike = [&](ir::NodeId node) { return ops::find_op(graph_.node(node).op) != nullptr && (by_order || (fresh && std::ranges::all_of(graph_.node(node).results, is_line))); };
   const auto reads_numbers = [&](ir::NodeId node) { return std::ranges::all_of(graph_.node(node).operands, [&](ir::ValueId value) { return graph_.type(value).rank() == 0; }); };
   const auto was_tried = [&](ir::NodeId node) { return std::ranges::find(without_gaps_, node) != without_gaps_.end(); };
   const bool tried = std::ranges::any_of(made, was_tried);
