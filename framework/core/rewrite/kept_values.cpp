@@ -52,6 +52,9 @@ class Forward {
       if (o.kind == ir::OutputKind::result) results_.insert(o.value);
       else if (o.kind == ir::OutputKind::saved) at_hand_.insert(o.value);
       else overwritten_.insert(o.target);
+    for (ValueId v : graph_.inputs())
+      if (!is_overwritten(v) && !is_missing(v) && !fixed_.has(v)) in_reach_.insert(v);
+    for (NodeId id : nodes.first(joint.forward_nodes)) find_reach(id);
   }
 
   bool has(NodeId id) const { return nodes_.has(id); }
@@ -63,14 +66,7 @@ class Forward {
   bool is_missing(ValueId v) const { return missing_.has(v); }
 
   /// Whether computing a value again reads what the program can write before the gradients are computed.
-  bool is_in_reach(ValueId v) const {
-    const ir::Value& value = graph_.value(v);
-    if (value.kind == ir::ValueKind::input) return !is_overwritten(v) && !is_missing(v) && !fixed_.has(v);
-    if (value.kind != ir::ValueKind::result || is_at_hand(v)) return false;
-    if (is_result(v)) return true;
-    const bool is_passed = is_for_nothing(value.node) || (!tensors_.has(v) && is_pointwise(value.node));
-    return is_passed && std::ranges::any_of(graph_.node(value.node).operands, [this](ValueId operand) { return is_in_reach(operand); });
-  }
+  bool is_in_reach(ValueId v) const { return in_reach_.has(v); }
 
   /// Whether torch computes it again from what the program can write: a value on the way of a call.
   bool is_read_anew(ValueId v) const { return knows_tensors_ && !tensors_.has(v) && is_pointwise(graph_.value(v).node) && is_in_reach(v); }
@@ -94,10 +90,17 @@ class Forward {
   bool is_for_nothing(NodeId id) const { return ops::is_view(graph_, id) || graph_.node(id).op == "constant"; }
 
  private:
+  void find_reach(NodeId id) {
+    const ir::Node& node = graph_.node(id);
+    const bool reads = std::ranges::any_of(node.operands, [this](ValueId v) { return is_in_reach(v); });
+    for (ValueId v : node.results)
+      if (!is_at_hand(v) && (is_result(v) || (reads && (is_for_nothing(id) || (!tensors_.has(v) && is_pointwise(id)))))) in_reach_.insert(v);
+  }
+
   const ir::Graph& graph_;
   const bool knows_tensors_;
   IdSet<NodeId> nodes_;
-  IdSet<ValueId> stored_, results_, at_hand_, overwritten_, missing_, fixed_, tensors_;
+  IdSet<ValueId> stored_, results_, at_hand_, overwritten_, missing_, fixed_, tensors_, in_reach_;
 };
 
 /// Goes through what the gradients need, the last nodes first. `keeps(v)`: whether a value ends the way back.
