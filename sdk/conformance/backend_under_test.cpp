@@ -80,7 +80,7 @@ BackendUnderTest::~BackendUnderTest() {
 
 ClaimAnswer BackendUnderTest::claim(const TenonGraph& graph, std::size_t node_count) const {
   CollectedClaims collected;
-  const TenonClaims claims{sizeof(TenonClaims), &collected, CollectedClaims::claim, CollectedClaims::refuse};
+  const TenonClaims claims{sizeof(TenonClaims), &collected, CollectedClaims::claim, CollectedClaims::refuse, options_.c_str()};
   require_ok("claim", [&] { return table_.claim(self_, &graph, &claims); });
   require_sound(collected.answer, GraphView(graph.buffer), node_count);
   if (collected.answer.refusal.empty()) collected.answer.refusal = "unstated";

@@ -109,6 +109,8 @@ typedef struct TenonClaims {
   void (*claim)(void* self, const uint32_t* nodes, size_t count);
   /* Optional: why a node is not claimed: a short code word ("dtype", "op", "rank") and a sentence. */
   void (*refuse)(void* self, uint32_t node, const char* reason, const char* text);
+  /* The options that `compile` will be given for what is claimed: who else would run a node faster may depend on them. */
+  const char* options;
 } TenonClaims;
 
 /* A condition on a symbol under which the artefact is right; it becomes a guard of the plan. */

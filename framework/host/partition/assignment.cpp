@@ -95,14 +95,14 @@ void ask_one(Assignment& assignment, const ir::Graph& graph, const PartitionRequ
   ClaimAnswer answer;
   std::vector<NodeId> parent_of;  // by NodeId of the cut graph
   if (whole) {
-    answer = ask_claims(backend, graph, request.constants, request.events);
+    answer = ask_claims(backend, graph, request.constants, request.events, request.options);
   } else {
     GroupGraph offered = GroupCutter(graph).cut(free);
     mark_updates(graph, offered);
     if (static_shapes) offered.graph = with_sizes(offered.graph, sizes_for(offered, request.expected_sizes));
     parent_of.resize(offered.graph.node_capacity());
     for (std::size_t i = 0; i < offered.nodes.size(); ++i) parent_of[offered.graph.nodes()[i].value] = offered.nodes[i];
-    answer = ask_claims(backend, offered.graph, request.constants, request.events);
+    answer = ask_claims(backend, offered.graph, request.constants, request.events, request.options);
   }
   const auto in_parent = [&](NodeId n) { return whole ? n : parent_of[n.value]; };
   for (const ClaimedGroup& group : by_device(graph, answer.groups, in_parent)) {

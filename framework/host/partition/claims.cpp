@@ -17,9 +17,10 @@ class Collector {
  public:
   explicit Collector(const ir::Graph& graph) : graph_(graph), owner_(graph.nodes().size(), kFree) {}
 
-  TenonClaims table() {
+  TenonClaims table(const std::string& options) {
     return {sizeof(TenonClaims), this, [](void* self, const std::uint32_t* nodes, std::size_t count) { static_cast<Collector*>(self)->claim(nodes, count); },
-            [](void* self, std::uint32_t node, const char* reason, const char* text) { static_cast<Collector*>(self)->refuse(node, reason, text); }};
+            [](void* self, std::uint32_t node, const char* reason, const char* text) { static_cast<Collector*>(self)->refuse(node, reason, text); },
+            options.c_str()};
   }
 
   ClaimAnswer take() {
@@ -67,12 +68,12 @@ class Collector {
 
 }  // namespace
 
-ClaimAnswer ask_claims(BackendInstance& backend, const ir::Graph& graph, ConstantStore& constants, Events& events) {
+ClaimAnswer ask_claims(BackendInstance& backend, const ir::Graph& graph, ConstantStore& constants, Events& events, const std::string& options) {
   ProfiledRange range;
   if (takes_ranges()) range.begin(fmt::format("claims of {}", backend.name()));
   const Crossing crossing(graph, constants);
   Collector collector(graph);
-  const TenonClaims claims = collector.table();
+  const TenonClaims claims = collector.table(options);
   const std::optional<Error> why = backend.claim(crossing.graph(), claims);
   for (const std::string& defect : collector.defects()) {
     const std::string text = fmt::format("backend '{}' {}", backend.name(), defect);

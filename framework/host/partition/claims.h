@@ -33,6 +33,6 @@ struct ClaimAnswer {
 
 /// Asks. What is wrong with the answer (ids that the graph does not have, nodes claimed twice, a failure) is an event that names the
 /// backend, and is dropped; a call that fails counts as claiming nothing.
-ClaimAnswer ask_claims(BackendInstance& backend, const ir::Graph& graph, ConstantStore& constants, Events& events);
+ClaimAnswer ask_claims(BackendInstance& backend, const ir::Graph& graph, ConstantStore& constants, Events& events, const std::string& options);
 
 }  // namespace tenon::host

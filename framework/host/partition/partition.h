@@ -37,6 +37,7 @@ struct PartitionRequest {
   Events& events;
   std::span<const std::int64_t> expected_sizes;  // by SymbolId, for backends without dynamic shapes
   const DeviceList& devices;                     // for their names
+  const std::string& options;                    // of the compile
 };
 
 /// Partitions. A backend is asked only about nodes on devices that it serves. A node of control that no backend claims whole is left to the

@@ -53,9 +53,9 @@ std::vector<std::int64_t> sizes_for(const TenonGraph& graph) {
   return sizes;
 }
 
-json claim(Backend& backend, const TenonGraph& graph) {
+json claim(Backend& backend, const TenonGraph& graph, const std::string& options) {
   CollectedClaims claims;
-  json head = head_of(backend.claim(graph, claims));
+  json head = head_of(backend.claim(graph, options, claims));
   head["groups"] = std::move(claims.groups);
   head["refusals"] = std::move(claims.refusals);
   return head;
@@ -90,7 +90,7 @@ json answer(Backend& backend, const host::Message& request, std::string& stored)
   if (what == "create") return head_of({});
   if (what == "load") return load(backend, request.parts.at(0));
   const RequestedGraph requested(request);
-  if (what == "claim") return claim(backend, requested.graph());
+  if (what == "claim") return claim(backend, requested.graph(), request.head.at("options"));
   return compile(backend, requested.graph(), request.head.at("options"), stored);
 }
 

@@ -72,9 +72,9 @@ void Backend::destroy() {
   step("destroy", [&] { return table_.destroy(self_), std::int32_t{TENON_OK}; });
 }
 
-Outcome Backend::claim(const TenonGraph& graph, CollectedClaims& claims) {
+Outcome Backend::claim(const TenonGraph& graph, const std::string& options, CollectedClaims& claims) {
   Claimed claimed{claims, GraphView(graph.buffer).node_count(), {}};
-  const TenonClaims table = {sizeof table, &claimed, Claimed::group, Claimed::refuse};
+  const TenonClaims table = {sizeof table, &claimed, Claimed::group, Claimed::refuse, options.c_str()};
   Outcome outcome = step("claim", [&] { return table_.claim(self_, &graph, &table); });
   return or_defect(std::move(outcome), std::move(claimed.defect));
 }

@@ -34,7 +34,7 @@ class Backend {
   /// Does nothing where it brings no devices.
   Outcome open_devices();
   void destroy();
-  Outcome claim(const TenonGraph& graph, CollectedClaims& claims);
+  Outcome claim(const TenonGraph& graph, const std::string& options, CollectedClaims& claims);
   /// After success `artefact.self` is not null.
   Outcome compile(const TenonGraph& graph, const std::string& options, TenonArtefact& artefact);
   Outcome load(const std::string& stored, TenonArtefact& artefact);

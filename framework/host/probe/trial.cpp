@@ -33,7 +33,7 @@ void try_backend(const TenonBackend& table, const TenonHost* host, const std::st
     backend.at_sample(number++);
     const std::vector<std::uint8_t> buffer = ir::write_buffer(graph);
     CollectedClaims claims;
-    const Outcome claimed = backend.claim({sizeof(TenonGraph), ir::bytes_of(buffer), nullptr, 0}, claims);
+    const Outcome claimed = backend.claim({sizeof(TenonGraph), ir::bytes_of(buffer), nullptr, 0}, options, claims);
     return claimed.ok() && claims_all(claims, graph);
   };
   for (const ir::Graph& graph : sample_graphs()) claims(graph);

@@ -37,7 +37,7 @@ std::shared_ptr<Plan> PlanBuilder::build(ir::Graph graph) {
   std::vector<BackendInstance*> backends;
   for (std::size_t i = first_backend_; i < environment_.backends.size(); ++i) backends.push_back(environment_.backends[i].get());
   expected_sizes_.resize(graph.symbols().size(), 1);
-  Partition partitioned = partition(std::move(graph), {backends, environment_.constants, *environment_.events, expected_sizes_, *environment_.devices});
+  Partition partitioned = partition(std::move(graph), {backends, environment_.constants, *environment_.events, expected_sizes_, *environment_.devices, environment_.options});
   plan_->graph_.open() = std::move(partitioned.graph);
   const std::vector<NodeId> definers = defining_nodes(plan_->graph_.open());
   for (std::size_t s = 0; s < definers.size(); ++s) {

@@ -25,7 +25,9 @@ Devices& CudaBackend::open_devices(HostServices host) {
   return CudaDevices::get();
 }
 
-void CudaBackend::claim(const GraphView& graph, Claims& claims) { claim_nodes(ir::read_buffer(graph.bytes()).value(), claims, options_.tensor_cores); }
+void CudaBackend::claim(const GraphView& graph, Claims& claims) { 
+  claim_nodes(ir::read_buffer(graph.bytes()).value(), claims, {options_.tensor_cores, rounding_of(nlohmann::json::parse(claims.options()), options_.rounding)});
+}
 
 std::unique_ptr<Artefact> CudaBackend::compile(const GraphView& graph, std::span<const DLTensor* const> constants, const std::string& options) {
   CardProgram::Options chosen = options_;

@@ -30,7 +30,7 @@ constexpr std::int64_t kUnknownExtent = 64;
 /// Of one graph. Nodes that say the same of the same types have the same answer: it takes a plan to find it.
 class Refusals {
  public:
-  Refusals(const ir::Graph& graph, bool tensor_cores) : graph_(graph), tensor_cores_(tensor_cores) {}
+  Refusals(const ir::Graph& graph, const ClaimChoices& choices) : graph_(graph), choices_(choices) {}
 
   const std::optional<Refusal>& of(const ir::Node& node) {
     std::string key(node.op);
@@ -47,12 +47,13 @@ class Refusals {
   PlanChoices choices_of(const ir::Node& node) const {
     const ir::Device device = graph_.type(node.results[0]).device;
     PlanChoices choices = device.kind == kDLCUDA ? choices_for(Cards::get().at(device.index).architecture) : PlanChoices();
-    choices.has_tensor_cores = choices.has_tensor_cores && tensor_cores_;
+    choices.has_tensor_cores = choices.has_tensor_cores && choices_.tensor_cores;
+    choices.rounding = choices_.rounding;
     return choices;
   }
 
   const ir::Graph& graph_;
-  const bool tensor_cores_;
+  const ClaimChoices choices_;
   std::unordered_map<std::string, std::optional<Refusal>> known_;
 };
 
@@ -72,9 +73,9 @@ std::optional<Refusal> refuse_node(const ir::Graph& graph, const ir::Node& node,
 }
 
 /// What a claim is made of, by NodeId.
-std::vector<std::optional<Refusal>> refuse_nodes(const ir::Graph& graph, bool tensor_cores) {
+std::vector<std::optional<Refusal>> refuse_nodes(const ir::Graph& graph, const ClaimChoices& choices) {
   codegen::Levels levels(graph);
-  Refusals refusals(graph, tensor_cores);
+  Refusals refusals(graph, choices);
   std::vector<std::optional<Refusal>> refused(graph.node_capacity());
   const std::string why_no_card = Cards::get().why_none();
   for (const ir::NodeId id : graph.nodes()) {
@@ -129,8 +130,8 @@ std::int64_t bytes_of(const ir::Graph& graph, ir::ValueId v) {
 
 }  // namespace
 
-void claim_nodes(const ir::Graph& graph, Claims& claims, bool tensor_cores) {
-  auto refused = refuse_nodes(graph, tensor_cores);
+void claim_nodes(const ir::Graph& graph, Claims& claims, const ClaimChoices& choices) {
+  auto refused = refuse_nodes(graph, choices);
   leave_views(graph, refused);
   codegen::Levels levels(graph);
   std::vector<int> level(graph.node_capacity(), 0);

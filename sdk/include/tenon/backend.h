@@ -23,6 +23,8 @@ class Claims {
   void refuse(std::uint32_t node, const char* reason, const std::string& text) {
     if (claims_->refuse) claims_->refuse(claims_->self, node, reason, text.c_str());
   }
+  /// The options that `compile` will be given for what is claimed, a JSON object; an empty one from a host that does not say them.
+  std::string options() const { return TENON_COVERS(claims_, options) && claims_->options ? claims_->options : "{}"; }
 
  private:
   const TenonClaims* claims_;

@@ -10,6 +10,7 @@
 #include "compile/jit.h"
 #include "compile/machine.h"
 #include "core/base/error.h"
+#include "scalars/functions.h"
 #include "products/product_emitter.h"
 #include "isa/x86_isa.h"
 
@@ -194,6 +195,17 @@ class HostGrid final : public cuda::PtxIsa {
   Value* from_further(LaneBuilder& b, Value* bits, unsigned distance) const override {
     Value* lane = b.ir.CreateURem(thread_number(b), b.ir.getInt32(cuda::kWarp));
     return from(b, bits, b.ir.CreateAdd(lane, b.ir.getInt32(distance)));
+  }
+  Value* from_other(LaneBuilder& b, Value* bits, unsigned differs) const override {
+    Value* lane = b.ir.CreateURem(thread_number(b), b.ir.getInt32(cuda::kWarp));
+    return from(b, bits, b.ir.CreateXor(lane, b.ir.getInt32(differs)));
+  }
+  Value* packed(LaneBuilder& b, DType dtype, Value* low, Value* high) const override {
+    const auto half = [&](Value* v) { return b.ir.CreateZExt(b.ir.CreateBitCast(b.to_storage({v, DType::f32, false}, dtype), b.ir.getInt16Ty()), b.ir.getInt32Ty()); };
+    return b.ir.CreateOr(half(low), b.ir.CreateShl(half(high), 16));
+  }
+  Value* power_of_two(LaneBuilder& b, Value* x) const override {
+    return codegen::emit_function(b, ops::Primitive::exp, b.ir.CreateFMul(x, llvm::ConstantFP::get(b.ir.getFloatTy(), 0.69314718055994531)), nullptr);
   }
   Value* from_first(LaneBuilder& b, Value* bits) const override { return from(b, bits, b.ir.getInt32(0)); }
   void meet(LaneBuilder& b) const override {

@@ -207,3 +207,29 @@ TEST_CASE("operands of float32 are rounded to tf32 as the options of a compile s
   for (const char* options : {"{}", R"({"tf32_convolutions": true})", R"({"tf32_products": false})"}) CHECK(multiplications(product, options) == 3 * once);
   for (const char* options : {"{}", R"({"tf32_products": true})", R"({"tf32_convolutions": false})"}) CHECK(multiplications(convolution, options) == 3 * once_over_windows);
 }
+
+TEST_CASE("a product whose operands may be rounded is refused for its cost where a library is faster") {
+  const auto is_refused = [&](const char* options) {
+    CudaSession session;
+    session.compile("graph @g (%x: f32[2048, 768] on device2:0, %w: f32[768, 2304] on device2:0) {\n  %y: f32[2048, 2304] on device2:0 = matmul(%x, %w)\n  return %y\n}\n", options);
+    return !session.events("fallback").empty();
+  };
+  CHECK_FALSE(is_refused("{}"));
+  CHECK_FALSE(is_refused(R"({"tf32_convolutions": true})"));
+  CHECK(is_refused(R"({"tf32_products": true})"));
+}
+
+TEST_CASE("attention is one kernel") {
+  CudaSession session;
+  const auto compiled = [&](const std::string& type) {
+    return session.compile("graph @g (%q: " + type + " on device2:0, %k: " + type + " on device2:0, %v: " + type + " on device2:0) {\n  %y: " + type +
+                                                 " on device2:0 = scaled_dot_product_attention(%q, %k, %v) {is_causal = true, scale = 0.125}\n  return %y\n}\n");
+  };
+  for (const char* type : {"bf16[4, 12, 512, 64]", "f32[4, 12, 512, 64]", "f16[16, 12, 128, 64]"}) {
+    INFO(type);
+    const std::size_t before = fake_cuda_modules();
+    const TestProgram program = compiled(type);
+    CHECK(CudaSession::backends(program) == std::vector<std::string>{"cuda"});
+    CHECK(fake_cuda_modules() == before + 1);
+  }
+}

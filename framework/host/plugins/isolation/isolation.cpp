@@ -83,7 +83,7 @@ std::optional<Error> Isolation::create(const std::string& create_options) const 
 }
 
 std::optional<Error> Isolation::claim(const std::string& create_options, const TenonGraph& graph, const TenonClaims& claims) const {
-  const Result<Message> reply = call_with_graph({{"call", "claim"}, {"create_options", create_options}}, graph);
+  const Result<Message> reply = call_with_graph({{"call", "claim"}, {"create_options", create_options}, {"options", claims.options}}, graph);
   if (!reply) return reply.error();
   try {
     repeat_claims(reply->head, claims);

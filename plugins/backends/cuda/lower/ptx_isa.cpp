@@ -79,6 +79,10 @@ Value* PtxIsa::from_further(LaneBuilder& b, Value* bits, unsigned distance) cons
   return b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_down_i32, {}, {b.ir.getInt32(kAllThreads), bits, b.ir.getInt32(distance), b.ir.getInt32(kWholeWarp)});
 }
 
+Value* PtxIsa::from_other(LaneBuilder& b, Value* bits, unsigned differs) const {
+  return b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_bfly_i32, {}, {b.ir.getInt32(kAllThreads), bits, b.ir.getInt32(differs), b.ir.getInt32(kWholeWarp)});
+}
+
 Value* PtxIsa::from_first(LaneBuilder& b, Value* bits) const {
   return b.ir.CreateIntrinsic(llvm::Intrinsic::nvvm_shfl_sync_idx_i32, {}, {b.ir.getInt32(kAllThreads), bits, b.ir.getInt32(0), b.ir.getInt32(kWholeWarp)});
 }

@@ -44,6 +44,8 @@ class PtxIsa : public codegen::Isa {
   virtual llvm::Value* thread_number(codegen::LaneBuilder& b) const;
   /// What the thread `distance` further in the warp has of an i32; its own, where there is none.
   virtual llvm::Value* from_further(codegen::LaneBuilder& b, llvm::Value* bits, unsigned distance) const;
+  /// What the thread has whose number in the warp differs in these bits.
+  virtual llvm::Value* from_other(codegen::LaneBuilder& b, llvm::Value* bits, unsigned differs) const;
   /// What the first thread of the warp has.
   virtual llvm::Value* from_first(codegen::LaneBuilder& b, llvm::Value* bits) const;
   /// Waits until all threads of the block are here.
@@ -66,6 +68,10 @@ class PtxIsa : public codegen::Isa {
   virtual std::vector<llvm::Value*> load_matrices(codegen::LaneBuilder& b, llvm::Value* address, bool transposed) const;
   /// sums + a * b of 16 x 8 sums over 32 bytes of each: words in, floats out, as the threads of a warp share them.
   virtual std::vector<llvm::Value*> multiply(codegen::LaneBuilder& b, DType dtype, std::span<llvm::Value* const> left, std::span<llvm::Value* const> right, std::span<llvm::Value* const> sums) const;
+  /// Two floats, rounded to half precision, in a word.
+  virtual llvm::Value* packed(codegen::LaneBuilder& b, DType dtype, llvm::Value* low, llvm::Value* high) const;
+  /// 2 to the power of a float, within 2 units of the last place; what is no normal number is zero.
+  virtual llvm::Value* power_of_two(codegen::LaneBuilder& b, llvm::Value* x) const;
   /// Makes copies that the thread has waited for visible to what warpgroups read, once the block has met.
   virtual void show_to_warpgroups(codegen::LaneBuilder& b) const;
   /// What 64 rows of a warpgroup are multiplied by, in parts of 32 bytes of the sum: `left` has four words a part as `multiply` has them, or is empty,

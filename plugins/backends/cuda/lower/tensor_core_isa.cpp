@@ -76,6 +76,16 @@ std::vector<Value*> PtxIsa::multiply(LaneBuilder& b, DType dtype, std::span<Valu
   return fields(b, call(b, llvm::StructType::get(number, number, number, number), arguments, code, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", false), 4);
 }
 
+Value* PtxIsa::packed(LaneBuilder& b, DType dtype, Value* low, Value* high) const {
+  Value* both[] = {high, low};
+  return call(b, b.ir.getInt32Ty(), both, fmt::format("cvt.rn.{}x2.f32 $0, $1, $2;", name_of(dtype)), "=r,f,f", false);
+}
+
+Value* PtxIsa::power_of_two(LaneBuilder& b, Value* x) const {
+  Value* arguments[] = {x};
+  return call(b, b.ir.getFloatTy(), arguments, "ex2.approx.ftz.f32 $0, $1;", "=f,f", false);
+}
+
 std::vector<Value*> PtxIsa::wait_for_warpgroup(LaneBuilder& b, std::span<Value* const> sums) const {
   std::string constraints;
   for (std::size_t i = 0; i < sums.size(); ++i) constraints += "=f,";

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "products/attention_emitter.h"
 
 namespace tenon::cuda {
 
@@ -12,7 +13,8 @@ using codegen::OperationKind;
 using llvm::Value;
 
 void emit_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Schedule& schedule, const PtxIsa& isa, const std::string& name) {
-  if (schedule.product) ProductEmitter(module, kernel, schedule, isa).emit(name);
+  if (schedule.attention) AttentionEmitter(module, kernel, schedule, isa).emit(name);
+  else if (schedule.product) ProductEmitter(module, kernel, schedule, isa).emit(name);
   else emit_block_kernel(module, kernel, schedule, isa, name);
 }
 
@@ -24,26 +26,32 @@ bool ProductEmitter::has_short_indices(const codegen::Kernel& kernel) {
   return std::ranges::all_of(kernel.buffers, is_short) && std::ranges::none_of(kernel.operations, may_be_long) && std::ranges::all_of(kernel.stages, stores_short);
 }
 
-void ProductEmitter::emit(const std::string& name) {
+/// The block's memory, and where its threads stand.
+void ProductEmitter::begin(const std::string& name, unsigned shared_bytes) {
   function_ = isa_.make_kernel(b_, kernel_, schedule_, name);
   for (const Loop& l : product_.batch) symbol_depth_[l.variable.value] = kBatchDepth;
   scopes_.emplace_back();
   enter(llvm::BasicBlock::Create(ir_.getContext(), "entry", function_));
   isa_.begin(b_);
   thread32_ = isa_.thread_number(b_);
-  memory_ = isa_.large_shared_memory(b_, product_.shared_bytes(), product_.by_warpgroups ? kSwizzleAlignment : kVectorBytes);
+  memory_ = isa_.large_shared_memory(b_, shared_bytes, product_.by_warpgroups ? kSwizzleAlignment : kVectorBytes);
   lane_number_ = ir_.CreateURem(thread32_, number(kWarp));
   Value* warp = ir_.CreateUDiv(thread32_, number(kWarp));
   group_ = ir_.CreateUDiv(warp, number(kBlock / kWarp / product_.groups));
   warp = ir_.CreateURem(warp, number(kBlock / kWarp / product_.groups));
   warp_row_ = ir_.CreateMul(ir_.CreateURem(warp, number(product_.warps_down)), number(product_.block_rows / product_.warps_down));
   warp_column_ = ir_.CreateMul(ir_.CreateUDiv(warp, number(product_.warps_down)), number(product_.block_columns / warps_across()));
+}
+
+void ProductEmitter::emit(const std::string& name) {
+  begin(name, product_.shared_bytes());
   within([&] {
     find_block(isa_.block_number(b_));
     Carried made = sums();
     isa_.wait_for_copies(b_, 0);
     isa_.meet(b_);
-    finish(product_.is_exact() ? exact_where_odd(std::move(made)) : std::move(made));
+    put_sums(product_.is_exact() ? exact_where_odd(std::move(made)) : std::move(made));
+    finish_sums();
   });
   ir_.CreateRetVoid();
 }
@@ -63,8 +71,8 @@ void ProductEmitter::find_block(Value* block) {
   Value* rest = ir_.CreateUDiv(block, tiles(product_.row_tiles()));
   Value* column = ir_.CreateURem(rest, tiles(product_.column_tiles()));
   decode(ir_.CreateUDiv(rest, tiles(product_.column_tiles())), product_.batch);
-  sides_.push_back({product_.a, product_.block_rows, product_.rows, 0, ir_.CreateMul(row, number(product_.block_rows))});
-  sides_.push_back({product_.b, product_.block_columns, product_.columns, product_.bytes(product_.a, product_.block_rows), ir_.CreateMul(column, number(product_.block_columns))});
+  sides_.push_back({product_, product_.a, kernel_.inner, product_.block_rows, product_.rows, 0, ir_.CreateMul(row, number(product_.block_rows))});
+  sides_.push_back({product_, product_.b, kernel_.inner, product_.block_columns, product_.columns, product_.bytes(product_.a, product_.block_rows), ir_.CreateMul(column, number(product_.block_columns))});
 }
 
 void ProductEmitter::decode(Value* flat, std::span<const Loop> loops) {
@@ -168,12 +176,15 @@ void ProductEmitter::add_groups() {
 void ProductEmitter::meet_all() { product_.cluster > 1 ? isa_.meet_cluster(b_) : isa_.meet(b_); }
 
 /// Threads take vectors of the result side by side: the sums of all warps pass through shared memory.
-void ProductEmitter::finish(const Carried& sums) {
+void ProductEmitter::put_sums(const Carried& sums) {
   Value *row = ir_.CreateAdd(warp_row_, ir_.CreateUDiv(lane_number_, number(4))), *column = ir_.CreateAdd(warp_column_, ir_.CreateMul(ir_.CreateURem(lane_number_, number(4)), number(2)));
   for (unsigned m = 0, at = 0; m < tiles_down(); ++m)
     for (unsigned n = 0; n < tiles_across(); ++n)
       for (unsigned i = 0; i < 4; ++i, ++at)
         ir_.CreateStore(sums[at], tile_of_sums(ir_.CreateAdd(row, number(m * 16 + i / 2 * 8)), ir_.CreateAdd(column, number(n * 8 + i % 2)), group_));
+}
+
+void ProductEmitter::finish_sums() {
   if (sums_groups_first()) add_groups();
   meet_all();
   const unsigned across = product_.block_columns / product_.lanes, mine = across * product_.block_rows / product_.cluster;

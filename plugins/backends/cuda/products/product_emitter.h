@@ -12,7 +12,7 @@ namespace tenon::cuda {
 /// Adds the kernel `name`, a product or not, to the module.
 void emit_kernel(llvm::Module& module, const codegen::Kernel& kernel, const Schedule& schedule, const PtxIsa& isa, const std::string& name);
 
-class ProductEmitter final : private BlockEmitter {
+class ProductEmitter : protected BlockEmitter {
  public:
   ProductEmitter(llvm::Module& module, const codegen::Kernel& kernel, const Schedule& schedule, const PtxIsa& isa)
       : BlockEmitter(module, kernel, schedule, isa), product_(*schedule.product) {
@@ -21,7 +21,7 @@ class ProductEmitter final : private BlockEmitter {
 
   void emit(const std::string& name);
 
- private:
+ protected:
   /// Whether 32 bits hold every index.
   static bool has_short_indices(const codegen::Kernel& kernel);
 
@@ -30,11 +30,16 @@ class ProductEmitter final : private BlockEmitter {
 
   /// An operand's part in a block.
   struct Side {
+    const ProductTile& product;
     const TileOperand& operand;
+    std::span<const codegen::Loop> summed;
     unsigned extent;      // of the block
     std::int64_t size;    // of the product
     unsigned start;       // in a stage, in bytes
     llvm::Value* first = nullptr;  // of the block, along the side; i32
+
+    bool is_left() const { return &operand == &product.a; }
+    unsigned row_bytes() const { return product.row_bytes(operand, extent); }
   };
   /// Fragments of one operand for a step of 32 bytes of the sum: of each tile the registers that tensor cores take.
   struct Fragments {
@@ -42,9 +47,11 @@ class ProductEmitter final : private BlockEmitter {
   };
 
   // ---- the whole (product_emitter.cpp)
+  void begin(const std::string& name, unsigned shared_bytes);
   void find_block(llvm::Value* block);
   Carried sums();
-  void finish(const Carried& sums);
+  void put_sums(const Carried& sums);
+  void finish_sums();
   void finish_vector(llvm::Value* row, llvm::Value* column);
   llvm::Value* tile_of_sums(llvm::Value* row, llvm::Value* column, llvm::Value* group);
   llvm::Value* all_sums(llvm::Value* row, llvm::Value* column);

@@ -1,16 +1,17 @@
 #include "products/product_steps.h"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <utility>
 
-#include "core/ops/notation/reduce.h"
+#include "core/ops/loop_body.h"
+#include "core/ops/view.h"
 #include "fusion/parallel_reduction.h"
 #include "fusion/pruning.h"
 #include "loops/merging.h"
+#include "products/attention_steps.h"
+#include "products/product_kernel.h"
 #include "products/rounded_values.h"
 #include "schedule/product_tile.h"
 
@@ -19,100 +20,6 @@ namespace tenon::cuda {
 using namespace codegen;
 
 namespace {
-
-/// A kernel over all loops of a product, with what follows it at each point of the result.
-class ProductKernel {
- public:
-  ProductKernel(const ContractionStep& step, const ir::Graph& graph, const IndexAlgebra& algebra) : product_(step.product), graph_(graph), algebra_(algebra) {
-    for (const auto* roles : {&product_.batch, &product_.rows, &product_.columns})
-      for (const Role& r : *roles) kernel().outer.push_back(r.loop);
-    kernel().inner = product_.summed;
-    kernel().operations = product_.operations;
-    for (const ValueId value : product_.buffers) buffer(value);
-    sum_up();
-    if (step.epilogue) follow(*step.epilogue);
-    else store();
-  }
-
-  KernelStep take() { return std::move(made_); }
-
- private:
-  Kernel& kernel() { return made_.kernel; }
-
-  OpId add(Operation op) {
-    kernel().operations.push_back(std::move(op));
-    return static_cast<OpId>(kernel().operations.size() - 1);
-  }
-
-  std::uint32_t buffer(ValueId value) {
-    auto found = std::ranges::find(made_.buffers, value);
-    if (found == made_.buffers.end()) {
-      const ir::Type& type = graph_.type(value);
-      kernel().buffers.push_back({type.dtype, type.element_count() * Dim(static_cast<std::int64_t>(size_of(type.dtype))), false});
-      found = made_.buffers.insert(made_.buffers.end(), value);
-    }
-    return static_cast<std::uint32_t>(found - made_.buffers.begin());
-  }
-
-  void sum_up() {
-    const DType dtype = compute_type(product_.dtype);
-    Operation product{.kind = OperationKind::primitive, .primitive = ops::Primitive::mul, .dtype = dtype};
-    product.args[0] = product_.a.element, product.args[1] = product_.b.element;
-    kernel().reductions.push_back({ops::simple_reducer(dtype, 0, ops::Primitive::add), {add(product)}});
-    kernel().stages.push_back({StageKind::reduce, {0}, {}});
-    kernel().stages.push_back({StageKind::row, {}, {}});
-    sum_ = add({.kind = OperationKind::reduced, .dtype = dtype});
-    made_.nodes.push_back(product_.node);
-  }
-
-  void store() {
-    Dim place = product_.offset;
-    for (const auto* roles : {&product_.batch, &product_.rows, &product_.columns})
-      for (const Role& r : *roles) place = place + r.c * Dim::symbol(r.loop.variable);
-    const std::uint32_t to = buffer(product_.result);
-    kernel().buffers[to].written = true;
-    kernel().stages.back().stores.push_back({to, place, sum_});
-  }
-
-  /// The places of what follows, over the loops of the product.
-  Dim placed(Dim place, const Kernel& after, std::size_t first) const {
-    std::size_t loop = 0;
-    for (const Dim& index : product_.index)
-      if (!index.is_constant() && loop < after.outer.size()) place = algebra_.substitute(place, after.outer[loop++].variable, index);
-    std::set<std::uint32_t, std::greater<>> computed;  // numbers grow: the greatest is replaced first
-    place.for_each_symbol([&](SymbolId s) {
-      if (is_value(s)) computed.insert(s.value - kFirstValue);
-    });
-    for (const std::uint32_t id : computed) place = replace_symbol(place, value_symbol(id), Dim::symbol(value_symbol(static_cast<std::uint32_t>(first + id))));
-    return place;
-  }
-
-  void follow(const KernelStep& after) {
-    const auto first = static_cast<std::uint32_t>(kernel().operations.size());
-    std::vector<std::uint32_t> buffers;
-    for (std::size_t i = 0; i < after.buffers.size(); ++i) {
-      buffers.push_back(buffer(after.buffers[i]));
-      kernel().buffers[buffers.back()].written = kernel().buffers[buffers.back()].written || after.kernel.buffers[i].written;
-    }
-    for (Operation op : after.kernel.operations) {
-      if (op.kind == OperationKind::product) op = kernel().operations[sum_];
-      for (OpId& a : op.args)
-        if (a != kNoOp) a += first;
-      op.offset = placed(op.offset, after.kernel, first);
-      if (op.kind == OperationKind::load) op.payload = buffers[op.payload];
-      add(std::move(op));
-    }
-    for (const Stage& stage : after.kernel.stages)
-      for (const Store& s : stage.stores) kernel().stages.back().stores.push_back({buffers[s.buffer], placed(s.offset, after.kernel, first), s.value + first});
-    std::ranges::copy_if(after.nodes, std::back_inserter(made_.nodes), [&](NodeId id) { return !(id == product_.node); });
-  }
-
-  const Product& product_;
-  const ir::Graph& graph_;
-  const IndexAlgebra& algebra_;
-  KernelStep made_;
-  OpId sum_ = kNoOp;
-};
 
 /// Whether all that an operand loads lies side by side along the loop, or does not move.
 bool runs_along(const Kernel& kernel, OpId root, SymbolId loop) {
@@ -149,6 +56,23 @@ void shape_product(KernelStep& step, IndexAlgebra& algebra) {
 
 }  // namespace
 
+namespace {
+
+/// What a product reads through views and wider forms, where it is rounded to half precision: blocks copy what lies as it is multiplied.
+std::optional<ValueId> rounded_to_half(const ir::Graph& graph, ValueId value) {
+  while (graph.value(value).kind == ir::ValueKind::result) {
+    const NodeId id = graph.value(value).node;
+    const ir::Node& node = graph.node(id);
+    const bool is_cast = node.op == "_to_copy" && node.operands.size() == 1;
+    if (is_cast && is_reduced_float(graph.type(value).dtype) && graph.type(node.operands[0]).dtype == DType::f32) return value;
+    if (!is_cast && !ops::is_view(graph, id)) return {};
+    value = node.operands[0];
+  }
+  return {};
+}
+
+}  // namespace
+
 std::vector<ValueId> written_for_products(const ir::Graph& graph) {
   const auto permuted = [&](ValueId value) {
     const ir::Value& v = graph.value(value);
@@ -163,6 +87,9 @@ std::vector<ValueId> written_for_products(const ir::Graph& graph) {
   std::vector<ValueId> written;
   for (const NodeId id : graph.nodes()) {
     const ir::Node& node = graph.node(id);
+    if (const auto body = ops::loop_of(graph, id); body && body->reducer && node.operands.size() == 2)
+      for (const ValueId operand : node.operands)
+        if (const auto rounded = rounded_to_half(graph, operand)) written.push_back(*rounded);
     if (node.op == "permute" && graph.type(node.results[0]).rank() == 4 && last_of(node) == 1 && !users[node.results[0].value].empty() &&
         std::ranges::all_of(users[node.results[0].value], [&](NodeId user) { return graph.node(user).op == "permute" && last_of(graph.node(user)) == 2; }))
       written.push_back(node.results[0]);  // and back
@@ -181,6 +108,7 @@ std::vector<ValueId> written_for_products(const ir::Graph& graph) {
 }
 
 void make_kernels_of_products(Plan& plan, const ir::Graph& graph, const Machine& machine, const ProductChoices& choices) {
+  make_attention_kernels(plan, graph, machine, choices.rounding.products);
   std::vector<Step> steps;
   for (Step& step : std::exchange(plan.steps, {})) {
     const auto* contraction = std::get_if<ContractionStep>(&step);
@@ -196,7 +124,7 @@ void make_kernels_of_products(Plan& plan, const ir::Graph& graph, const Machine&
     bool sums_products = true;
     for (KernelStep& part : cut_reduction(std::move(made), pieces, plan, graph)) {
       if (sums_products) shape_product(part, plan.algebra);
-      if (sums_products && product_sides(part.kernel)) part.kernel.schedule = std::make_shared<Multiplied>(Multiplied::Choices{rounds, blocks, choices.warpgroups});
+      if (sums_products && product_sides(part.kernel)) part.kernel.schedule = std::make_shared<Multiplied>(Multiplied::Choices{.rounds = rounds, .blocks = blocks, .by_warpgroups = choices.warpgroups, .over_windows = is_convolution});
       else codegen::shape(part, machine, graph, plan.algebra, {});
       sums_products = false;
       part.starts = take_out_starts(part.kernel);

@@ -13,8 +13,8 @@ using llvm::Value;
 
 namespace {
 
-/// The sum that tensor cores take at once, in bytes, and half of it: what a matrix of eight rows has of it.
-constexpr unsigned kPartBytes = 32, kMatrixBytes = 16;
+/// What a matrix of eight rows has of a part.
+constexpr unsigned kMatrixBytes = kPartBytes / 2;
 /// Of float32: half of the last place of tf32, and what that holds.
 constexpr unsigned kHalfOfLast = 1u << 12, kHeld = ~0u << 13;
 
@@ -91,7 +91,7 @@ void ProductEmitter::lay_out_right(Value* stage) {
 Value* ProductEmitter::of_group(const Side& side, Value* stage) {
   if (product_.groups == 1) return stage;
   const unsigned bytes = product_.block_bytes / product_.groups, elements = bytes / static_cast<unsigned>(size_of(product_.dtype));
-  return at_bytes(stage, ir_.CreateMul(group_, number(side.operand.along_sum ? bytes : elements * product_.row_bytes(side.operand, side.extent))));
+  return at_bytes(stage, ir_.CreateMul(group_, number(side.operand.along_sum ? bytes : elements * side.row_bytes())));
 }
 
 void ProductEmitter::multiply(const Fragments& a, const Fragments& b, Carried& sums) {
@@ -100,9 +100,9 @@ void ProductEmitter::multiply(const Fragments& a, const Fragments& b, Carried& s
 }
 
 void ProductEmitter::multiply_tiles(const std::vector<Registers>& a, const std::vector<Registers>& b, Carried& sums) {
-  for (unsigned m = 0; m < tiles_down(); ++m)
-    for (unsigned n = 0; n < tiles_across(); ++n) {
-      const std::size_t at = std::size_t{4} * (m * tiles_across() + n);
+  for (std::size_t m = 0; m < a.size(); ++m)
+    for (std::size_t n = 0; n < b.size(); ++n) {
+      const std::size_t at = 4 * (m * b.size() + n);
       const auto made = isa_.multiply(b_, product_.dtype, a[m], b[n], std::span(sums).subspan(at, 4));
       std::ranges::copy(made, sums.begin() + static_cast<std::ptrdiff_t>(at));
     }
@@ -110,7 +110,7 @@ void ProductEmitter::multiply_tiles(const std::vector<Registers>& a, const std::
 
 /// Of `a` a tile has 16 rows and four registers, of `b` 8 columns and two: those of two tiles are read together.
 ProductEmitter::Fragments ProductEmitter::fragments(const Side& side, Value* stage, unsigned part, unsigned tiles, Value* first) {
-  const bool is_left = &side == sides_.data(), by_words = product_.dtype == DType::f32 && !side.operand.along_sum;
+  const bool is_left = side.is_left(), by_words = product_.dtype == DType::f32 && !side.operand.along_sum;
   Fragments made;
   for (unsigned at = 0; at < tiles * (is_left ? 16 : 8); at += 16) {
     Value* place = ir_.CreateAdd(first, number(at));
@@ -133,7 +133,7 @@ ProductEmitter::Registers ProductEmitter::matrices_of(const Side& side, Value* s
   Value *row = ir_.CreateURem(lane_number_, number(8)), *low = ir_.CreateURem(ir_.CreateUDiv(lane_number_, number(8)), number(2)), *high = ir_.CreateUDiv(lane_number_, number(16));
   // Registers of `a` go down its rows first, those of `b` along the sum.
   Value *of_side = is_left ? low : high, *of_sum = is_left ? high : low;
-  const unsigned bytes = product_.row_bytes(side.operand, side.extent);
+  const unsigned bytes = side.row_bytes();
   const auto place = [&](Value* down, Value* along) { return at_bytes(stage, ir_.CreateAdd(number(side.start), ir_.CreateAdd(ir_.CreateMul(down, number(bytes)), along))); };
   if (side.operand.along_sum) {
     Value* down = ir_.CreateAdd(first, ir_.CreateAdd(row, ir_.CreateMul(of_side, number(8))));
@@ -146,11 +146,12 @@ ProductEmitter::Registers ProductEmitter::matrices_of(const Side& side, Value* s
 
 /// The same of float32 along the side: nothing transposes words.
 ProductEmitter::Registers ProductEmitter::words_of(const Side& side, Value* stage, unsigned part, Value* first, bool is_left) {
-  Value *place = ir_.CreateAdd(first, ir_.CreateUDiv(lane_number_, number(4))), *depth = ir_.CreateAdd(number(part * kPartBytes / sizeof(float)), ir_.CreateURem(lane_number_, number(4)));
+  Value *place = ir_.CreateAdd(first, ir_.CreateUDiv(lane_number_, number(4))), *in_row = ir_.CreateURem(lane_number_, number(4));
+  Value* depth = ir_.CreateAdd(number(part * kPartBytes / sizeof(float)), side.operand.in_pairs ? ir_.CreateMul(in_row, number(2)) : in_row);
   Registers words;
   for (unsigned i = 0; i < 4; ++i) {
-    const unsigned of_side = is_left ? i % 2 : i / 2, of_sum = is_left ? i / 2 : i % 2;
-    Value* element = element_at(side, stage, ir_.CreateAdd(place, number(of_side * 8)), ir_.CreateAdd(depth, number(of_sum * 4)));
+    const unsigned of_side = is_left ? i % 2 : i / 2, of_sum = is_left ? i / 2 : i % 2, further = side.operand.in_pairs ? 1 : 4;
+    Value* element = element_at(side, stage, ir_.CreateAdd(place, number(of_side * 8)), ir_.CreateAdd(depth, number(of_sum * further)));
     words.push_back(ir_.CreateBitCast(element, ir_.getInt32Ty()));
   }
   return words;
@@ -159,7 +160,7 @@ ProductEmitter::Registers ProductEmitter::words_of(const Side& side, Value* stag
 Value* ProductEmitter::element_at(const Side& side, Value* stage, Value* place, Value* depth) { return ir_.CreateLoad(ir_.getFloatTy(), place_of_element(side, stage, place, depth)); }
 
 Value* ProductEmitter::place_of_element(const Side& side, Value* stage, Value* place, Value* depth) {
-  const unsigned bytes = product_.row_bytes(side.operand, side.extent);
+  const unsigned bytes = side.row_bytes();
   Value *down = side.operand.along_sum ? place : depth, *along = side.operand.along_sum ? depth : place;
   return at_bytes(stage, ir_.CreateAdd(number(side.start), ir_.CreateAdd(ir_.CreateMul(down, number(bytes)), ir_.CreateMul(along, number(sizeof(float))))));
 }

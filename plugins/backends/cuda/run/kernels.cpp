@@ -12,6 +12,7 @@
 #include "core/ops/catalog.h"
 #include "fusion/step_nodes.h"
 #include "graph/decomposition.h"
+#include "graph/statistics.h"
 #include "products/ends_of_products.h"
 #include "products/laid_products.h"
 #include "products/product_emitter.h"
@@ -129,6 +130,7 @@ const char* name_of_step(const codegen::Step& step) {
 
 void prepare(ir::Graph& graph) {
   codegen::decompose_composites(graph, true);
+  codegen::share_statistics(graph);
   read_numbers_where_they_are(graph);
   lay_products(graph);
   move_ends_of_products(graph);
@@ -183,6 +185,9 @@ std::optional<codegen::Refusal> refuse_code(const ir::Graph& graph, const ir::No
   const ScheduledPlan plan = plan_with_code(alone, choices).value();  // what it costs: what it is made of reads its operands where they lie
   for (std::size_t i = 0; i < plan.schedules.size(); ++i) {
     const auto& product = plan.schedules[i].product;
+    const auto& attention = plan.schedules[i].attention;
+    if (attention && is_faster_by_library(*attention)) return codegen::Refusal{"cost", "a library's attention is faster at its size"};
+    if (attention) continue;
     if (product && is_faster_by_library(*product)) return codegen::Refusal{"cost", "a library's product is faster at its size, or as its operands lie"};
     if (!product && is_product(plan.step(i).kernel, plan.plan.algebra)) return codegen::Refusal{"cost", "its loops read what they read so often that a library's product is faster"};
   }
@@ -194,7 +199,8 @@ std::string text_of(const ScheduledPlan& plan, std::size_t kernel) {
   std::string text = fmt::format("{} lanes {} alignments {} numbers", memory_of(plan.step(kernel), s), s.lanes, fmt::join(s.alignments, " "));
   for (const bool number : s.numbers) text += number ? " 1" : " 0";
   if (s.runs > 1) text += fmt::format(" runs {}", s.runs);
-  if (s.product) text += " " + s.product->text();
+  if (s.attention) text += " " + s.attention->text();
+  else if (s.product) text += " " + s.product->text();
   return text + "\n" + codegen::to_text(plan.step(kernel).kernel);
 }
 

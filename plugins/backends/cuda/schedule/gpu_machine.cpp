@@ -32,7 +32,7 @@ constexpr codegen::Thresholds kThresholds = {
 constexpr double kStoreAndReload = 48;
 constexpr double kCheaperThanLoad = 12, kKeptAlive = 24;
 /// Elements of a row that a block passes over again: from the second-level cache.
-constexpr double kRowNear = 16 * 1024;
+constexpr double kRowNear = 16 * 1024, kLongRow = 4 * 1024, kFewRows = 256;
 
 /// Multiplications of a product, its rows and columns, and what it sums, from which tensor cores are a gain.
 constexpr double kLargeProduct = 256 * 1024, kFewestRows = 8, kShortestSum = 64;
@@ -83,7 +83,8 @@ bool GpuMachine::worth_writing_part(double, double) const { return false; }
 
 bool GpuMachine::worth_sweeping(std::size_t reductions) const { return reductions <= 4; }
 
-bool GpuMachine::row_stays_near(double, double elements) const { return elements <= kRowNear; }
+/// Long rows of which there are few would leave most of a card empty.
+bool GpuMachine::row_stays_near(double rows, double elements) const { return elements <= kRowNear && (rows >= kFewRows || elements < kLongRow); }
 
 /// In registers: of two rows at most.
 bool GpuMachine::worth_keeping_row(double, double bytes, double kept) const { return kept <= bytes; }
@@ -99,7 +100,11 @@ bool GpuMachine::worth_matrix_kernel(const codegen::ProductSize& product) const 
 /// What an optimizer does with the gradient of a convolution's weight reads in another order than that is multiplied in.
 bool GpuMachine::worth_following(const codegen::ProductSize& product, std::size_t reads) const { return reads == 0 || !product.over_windows; }
 
-bool GpuMachine::worth_chaining(const codegen::ChainSize&) const { return false; }
+/// Where the rows of both operands stay in registers and in shared memory.
+bool GpuMachine::worth_chaining(const codegen::ChainSize& chain) const {
+  constexpr double kMostElements = 128;
+  return has_tensor_cores_ && chain.is_softmax && chain.depth <= kMostElements && chain.columns <= kMostElements;
+}
 
 bool GpuMachine::worth_pooling(double, std::int64_t, std::int64_t) const { return false; }
 

@@ -40,6 +40,8 @@ std::int64_t iterations_of(std::span<const Loop> loops) {
   return count;
 }
 
+}  // namespace
+
 bool has_fixed_sizes(const Kernel& kernel) {
   const auto fixed = [](const Loop& l) { return l.extent.is_constant() && l.extent.constant() > 0; };
   if (!std::ranges::all_of(kernel.outer, fixed) || !std::ranges::all_of(kernel.inner, fixed)) return false;
@@ -50,6 +52,8 @@ bool has_fixed_sizes(const Kernel& kernel) {
   });
 }
 
+namespace {
+
 bool is_half(DType dtype) { return dtype == DType::f16 || dtype == DType::bf16; }
 
 /// Of an operand as it lies in memory, or is computed.
@@ -58,11 +62,15 @@ DType dtype_of(const Kernel& kernel, OpId operand) {
   return kernel.operations[load ? load->load : operand].dtype;
 }
 
-/// What both operands are multiplied as: half precision where both are, else float32.
-DType multiplied_dtype(const Kernel& kernel, const ProductSides& sides) {
-  const DType a = dtype_of(kernel, sides.a), b = dtype_of(kernel, sides.b);
-  return a == b && is_half(a) ? a : DType::f32;
+}  // namespace
+
+DType multiplied_dtype(const Kernel& kernel, std::span<const OpId> operands) {
+  const DType first = dtype_of(kernel, operands[0]);
+  const bool is_same = std::ranges::all_of(operands, [&](OpId id) { return dtype_of(kernel, id) == first; });
+  return is_same && is_half(first) ? first : DType::f32;
 }
+
+namespace {
 
 std::vector<OpId> loads_of(const Kernel& kernel, OpId root) {
   std::vector<OpId> open{root}, loads;
@@ -100,10 +108,10 @@ bool is_contiguous(const Kernel& kernel, std::span<const OpId> loads, const Loop
 }
 
 /// Copies what lies in memory as it is multiplied, or is zero where a mask hides it.
-void copy_where_it_lies(const Kernel& kernel, TileOperand& operand, DType dtype) {
+void copy_where_it_lies(const Kernel& kernel, TileOperand& operand, const Loop& sum, DType dtype) {
   const auto found = codegen::masked_load(kernel.operations, operand.element);
   if (!found || kernel.buffers[kernel.operations[found->load].payload].dtype != dtype || operand.lanes * size_of(dtype) < sizeof(std::uint32_t)) return;
-  const Loop& along = operand.along_sum ? kernel.inner.back() : operand.loops.back();
+  const Loop& along = operand.along_sum ? sum : operand.loops.back();
   if (found->mask != codegen::kNoOp && operand.lanes > 1 && codegen::loops_of(kernel.operations, found->mask).contains(along.variable)) return;
   operand.copied = found->load, operand.mask = found->mask;
 }
@@ -135,28 +143,33 @@ void use_warpgroups(ProductTile& made) {
   made.by_warpgroups = true, made.b.swizzled = is_ready;
   made.a.swizzled = !made.is_exact() && may_swizzle(made, made.a);
   made.block_bytes = kSwizzledBytes, made.block_rows = 128, made.block_columns = made.columns > 32 ? 64 : 32, made.cluster = 1;
+  if (made.a.swizzled && is_half(made.dtype) && made.columns > 64) {  // twice as many columns read little more
+    made.block_columns = 128;
+    if (made.blocks() < kBusyCard) made.block_columns = 64;
+  }
   if (made.blocks() < kBusyCard) made.block_rows = 64;
   made.cluster = static_cast<unsigned>(cluster_for(made.blocks(), made.depth));
   made.warps_down = made.block_rows / 16, made.groups = kBlock / kWarp / made.warps_down;
   made.stages = std::min(kMostStages, (kWideBytes - made.laid_bytes()) / made.stage_bytes());
 }
 
-TileOperand operand_of(const Kernel& kernel, OpId element, std::vector<Loop> loops, DType dtype, std::span<const std::int64_t> starts) {
+}  // namespace
+
+TileOperand operand_of(const Kernel& kernel, OpId element, const Loop& sum, std::vector<Loop> loops, DType dtype, std::span<const std::int64_t> starts, bool along_side) {
   TileOperand made{.element = element, .loops = std::move(loops)};
   const auto loads = loads_of(kernel, element);
   const auto most = kVectorBytes / static_cast<unsigned>(size_of(dtype));
-  const Loop &sum = kernel.inner.back(), &side = made.loops.back();
-  const unsigned along_sum = lanes_along(kernel, loads, sum, starts, most), along_side = lanes_along(kernel, loads, side, starts, most);
-  made.along_sum = along_sum != along_side ? along_sum > along_side : is_contiguous(kernel, loads, sum) || !is_contiguous(kernel, loads, side);
-  made.lanes = std::max(along_sum, along_side);
-  copy_where_it_lies(kernel, made, dtype);
+  const Loop& side = made.loops.back();
+  const unsigned of_sum = along_side ? 0 : lanes_along(kernel, loads, sum, starts, most), of_side = lanes_along(kernel, loads, side, starts, most);
+  made.along_sum = !along_side && (of_sum != of_side ? of_sum > of_side : is_contiguous(kernel, loads, sum) || !is_contiguous(kernel, loads, side));
+  made.lanes = std::max(of_sum, of_side);
+  copy_where_it_lies(kernel, made, sum, dtype);
   return made;
 }
 
-/// Of what is stored, and read for it alone, along the last loop of the result.
-unsigned lanes_of_result(const Kernel& kernel, const ProductSides& sides, std::span<const std::int64_t> starts) {
+unsigned lanes_of_result(const Kernel& kernel, std::span<const OpId> operands, std::span<const std::int64_t> starts) {
   std::set<OpId> of_operands;
-  for (const OpId operand : {sides.a, sides.b})
+  for (const OpId operand : operands)
     for (const OpId id : loads_of(kernel, operand)) of_operands.insert(id);
   const Loop& last = kernel.outer.back();
   std::size_t widest = 1;
@@ -177,6 +190,8 @@ unsigned lanes_of_result(const Kernel& kernel, const ProductSides& sides, std::s
   return 1;
 }
 
+namespace {
+
 std::int64_t blocks_of(const Shape& shape, std::int64_t rows, std::int64_t columns, std::int64_t batches) {
   return (rows + shape.rows - 1) / shape.rows * ((columns + shape.columns - 1) / shape.columns) * batches;
 }
@@ -193,7 +208,7 @@ std::int64_t blocks_of(const Kernel& kernel, bool rounds) {
   const auto sides = product_sides(kernel);
   if (!sides) return kFewBlocks + 1;
   const std::int64_t rows = iterations_of(sides->rows), columns = iterations_of(sides->columns), batches = iterations_of(sides->batch);
-  return blocks_of(shape_for(rows, columns, batches, !rounds && multiplied_dtype(kernel, *sides) == DType::f32), rows, columns, batches);
+  return blocks_of(shape_for(rows, columns, batches, !rounds && multiplied_dtype(kernel, sides->operands()) == DType::f32), rows, columns, batches);
 }
 
 }  // namespace
@@ -201,7 +216,7 @@ std::int64_t blocks_of(const Kernel& kernel, bool rounds) {
 std::int64_t ProductTile::batches() const { return iterations_of(batch); }
 
 unsigned ProductTile::row_bytes(const TileOperand& operand, unsigned side) const {
-  const unsigned spread = operand.swizzled ? 0 : !operand.along_sum && dtype == DType::f32 ? 32 : 16;
+  const unsigned spread = operand.swizzled ? 0 : !operand.along_sum && dtype == DType::f32 && !operand.in_pairs ? 32 : 16;
   return row_elements(operand, side) * static_cast<unsigned>(size_of(dtype)) + spread;
 }
 
@@ -251,14 +266,14 @@ std::optional<ProductTile> product_tile(const Kernel& kernel, std::span<const st
   if (!sides) return {};
   ProductTile made;
   const Multiplied::Choices& choices = marked->choices;
-  made.dtype = multiplied_dtype(kernel, *sides), made.rounds = choices.rounds && made.dtype == DType::f32;
+  made.dtype = multiplied_dtype(kernel, sides->operands()), made.rounds = choices.rounds && made.dtype == DType::f32, made.over_windows = choices.over_windows;
   made.rows = iterations_of(sides->rows), made.columns = iterations_of(sides->columns), made.depth = iterations_of(kernel.inner);
   const Shape& shape = shape_for(made.rows, made.columns, iterations_of(sides->batch), made.is_exact());
   made.block_rows = shape.rows, made.block_columns = shape.columns, made.block_bytes = shape.bytes, made.stages = shape.stages, made.warps_down = shape.warps_down, made.groups = shape.groups;
   made.cluster = static_cast<unsigned>(choices.blocks);
-  made.lanes = lanes_of_result(kernel, *sides, starts);
-  made.a = operand_of(kernel, sides->a, std::move(sides->rows), made.dtype, starts);
-  made.b = operand_of(kernel, sides->b, std::move(sides->columns), made.dtype, starts);
+  made.lanes = lanes_of_result(kernel, sides->operands(), starts);
+  made.a = operand_of(kernel, sides->a, kernel.inner.back(), std::move(sides->rows), made.dtype, starts);
+  made.b = operand_of(kernel, sides->b, kernel.inner.back(), std::move(sides->columns), made.dtype, starts);
   made.batch = std::move(sides->batch);
   for (TileOperand* operand : {&made.a, &made.b})
     if (operand->copied != codegen::kNoOp && !choices.rounded.empty()) operand->rounded = choices.rounded[kernel.operations[operand->copied].payload];
@@ -271,7 +286,8 @@ bool is_faster_by_library(const ProductTile& product) {
   constexpr std::int64_t kLongSum = 256;
   const double multiplications = static_cast<double>(product.batches()) * static_cast<double>(product.rows) * static_cast<double>(product.columns) * static_cast<double>(product.depth);
   const auto is_slow = [&](const TileOperand& operand) { return operand.copied == codegen::kNoOp || operand.lanes * size_of(product.dtype) < kVectorBytes; };
-  if (multiplications >= (is_half(product.dtype) ? kLargeHalf : product.by_warpgroups ? kLargeByWarpgroups : kLargeFloat)) return true;
+  const bool is_ahead = product.by_warpgroups && (!product.rounds || product.over_windows);
+  if (multiplications >= (is_ahead ? kLargeByWarpgroups : is_half(product.dtype) ? kLargeHalf : kLargeFloat)) return true;
   return multiplications >= kSlowlyRead && product.depth > kLongSum && (is_slow(product.a) || is_slow(product.b));
 }
 

@@ -2,6 +2,7 @@
 // result, and how it reads.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -19,6 +20,7 @@ class Multiplied final : public codegen::Schedule {
     bool rounds = false;         // operands of float32 may be rounded to tf32; else they are multiplied in three parts
     std::int64_t blocks = 1;     // that share a rectangle of the result
     bool by_warpgroups = false;  // four warps may multiply together
+    bool over_windows = false;   // of a convolution
     std::vector<bool> rounded{}; // by buffer: who writes it has rounded it to tf32; empty: none
   };
   explicit Multiplied(Choices choices) : choices(std::move(choices)) {}
@@ -28,6 +30,8 @@ class Multiplied final : public codegen::Schedule {
   const Choices choices;
 };
 
+/// The part of a sum that tensor cores take at once, in bytes.
+inline constexpr unsigned kPartBytes = 32;
 /// A sum of float32 so short is rounded after each part: a library's sums err as little.
 inline constexpr std::int64_t kShortSum = 640;
 
@@ -40,6 +44,7 @@ struct TileOperand {
   unsigned lanes = 1;                // elements that a thread reads at once, along a row
   codegen::OpId copied = codegen::kNoOp, mask = codegen::kNoOp;  // the load that is copied while the block computes, if it is; zeros where the mask does not hold
   bool rounded = false;              // to tf32, where it lies
+  bool in_pairs = false;             // of float32 along `loops`: four threads take elements of the sum that follow each other, two each
   bool swizzled = false;             // its rows of 128 bytes follow each other as warpgroups read them: 16 bytes `i` of row `r` lie at `i ^ r % 8`
 };
 
@@ -47,6 +52,7 @@ struct TileOperand {
 struct ProductTile {
   DType dtype = DType::f32;          // of what is multiplied
   bool rounds = false;               // of float32: Multiplied
+  bool over_windows = false;         // the same
   std::vector<codegen::Loop> batch;  // outer loops of both operands, or of none
   TileOperand a, b;                  // b steps along the last outer loop
   std::int64_t rows = 1, columns = 1, depth = 1;       // of the product
@@ -90,6 +96,8 @@ bool is_multiplied(DType dtype);
 struct ProductSides {
   std::vector<codegen::Loop> batch = {}, rows = {}, columns = {};
   codegen::OpId a = codegen::kNoOp, b = codegen::kNoOp;
+
+  std::array<codegen::OpId, 2> operands() const { return {a, b}; }
 };
 /// Nothing where the kernel's one reduction is no product of a constant size, or where an operand steps along no loop of its own.
 std::optional<ProductSides> product_sides(const codegen::Kernel& kernel);
@@ -100,11 +108,20 @@ std::int64_t parts_of_product(const codegen::Kernel& kernel, bool rounds, std::i
 /// How many blocks share a rectangle where they read each other's memory, each with a part of the sum, of any length: a power of two.
 std::int64_t cluster_of_product(const codegen::Kernel& kernel, bool rounds);
 
+/// Whether all sizes of a kernel are known, and something is there.
+bool has_fixed_sizes(const codegen::Kernel& kernel);
+/// What operands are multiplied as: half precision where all are, else float32.
+DType multiplied_dtype(const codegen::Kernel& kernel, std::span<const codegen::OpId> operands);
+/// How a block reads an operand of a sum over the loop. `along_side`: a row is along the loops of the result, whatever lies side by side.
+TileOperand operand_of(const codegen::Kernel& kernel, codegen::OpId element, const codegen::Loop& sum, std::vector<codegen::Loop> loops, DType dtype, std::span<const std::int64_t> starts, bool along_side = false);
+/// ProductTile::lanes: of what is stored, and read for it alone, along the last loop of the result.
+unsigned lanes_of_result(const codegen::Kernel& kernel, std::span<const codegen::OpId> operands, std::span<const std::int64_t> starts);
+
 /// Chooses, by the shape alone. `starts` as of `schedule`.
 std::optional<ProductTile> product_tile(const codegen::Kernel& kernel, std::span<const std::int64_t> starts);
 
-/// Whether a library is known to be faster: at large products, the sooner where they are of half precision; and at long sums whose operands are not
-/// read in whole vectors.
+/// Whether a library is known to be faster: at large products, the sooner where they are of half precision, or matrices are rounded; and at long sums whose
+/// operands are not read in whole vectors.
 bool is_faster_by_library(const ProductTile& product);
 
 }  // namespace tenon::cuda

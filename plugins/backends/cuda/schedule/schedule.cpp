@@ -207,7 +207,8 @@ void share_columns(Schedule& made, const Kernel& kernel, std::span<const std::in
 
 /// False where the kernel is not multiplied by tensor cores.
 bool share_product(Schedule& made, const Kernel& kernel, std::span<const std::int64_t> starts) {
-  made.product = product_tile(kernel, starts);
+  made.attention = attention_tile(kernel, starts);
+  made.product = made.attention ? std::optional(made.attention->result) : product_tile(kernel, starts);
   if (!made.product) return false;
   made.kind = Schedule::Kind::products;
   made.team = kBlock;

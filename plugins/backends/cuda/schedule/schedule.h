@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "loops/kernel.h"
-#include "schedule/product_tile.h"
+#include "schedule/attention_tile.h"
 
 namespace tenon::cuda {
 
@@ -34,7 +34,7 @@ struct Schedule {
   /// points: a thread has a vector of points of the outer loops. rows: a team of threads has one point of them, and shares the last inner loop;
   /// lanes run along it. columns: a team has a vector of points of the outer loops, and shares the last inner loop; lanes run along the last
   /// outer one. tiles: a block has a square of two outer loops; what is contiguous along the first of them passes through memory that it shares.
-  /// products: a block has a rectangle of a product, which tensor cores sum up.
+  /// products: a block has a rectangle of a product, or of attention, which tensor cores sum up.
   enum class Kind { points, rows, columns, tiles, products };
   Kind kind = Kind::points;
   unsigned lanes = 1;                      // points of the vector, along the last loop
@@ -42,7 +42,8 @@ struct Schedule {
   codegen::Dim units;                      // vectors of points, none of which spans two rows of the last loop; or rows; or tiles
   std::size_t across = 0;                  // of tiles: the outer loop that makes the square with the last one
   std::vector<codegen::OpId> transposed;   // of tiles: loads that pass through shared memory
-  std::optional<ProductTile> product;      // of products
+  std::optional<ProductTile> product;      // of products; of attention its result
+  std::optional<AttentionTile> attention;
   std::vector<unsigned> alignments;        // by buffer, in bytes: its first element lies at a multiple
   std::vector<ir::SymbolId> symbols;       // of the graph, in the order of the parameters that give them
   std::vector<bool> numbers;               // by buffer: a single element, which its parameter gives itself; empty: none is
@@ -50,7 +51,7 @@ struct Schedule {
 
   bool is_number(std::size_t buffer) const { return !numbers.empty() && numbers[buffer]; }
   /// Bytes of shared memory that a launch gives a block.
-  unsigned launch_bytes() const { return product ? product->shared_bytes() : 0; }
+  unsigned launch_bytes() const { return attention ? attention->shared_bytes() : product ? product->shared_bytes() : 0; }
   /// Of one run.
   codegen::Dim blocks() const { return floor_div(units * codegen::Dim(team) + codegen::Dim(kBlock - 1), codegen::Dim(kBlock)); }
   /// The loop that the lanes of a vector run along.

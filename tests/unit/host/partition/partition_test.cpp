@@ -337,6 +337,17 @@ TEST_CASE("a node that nobody takes is an error that names it", "[partition]") {
   CHECK_THROWS_WITH(TestProgram(session, parse(kChain), {}), Catch::Contains("picky: op, not today") && Catch::Contains("neg"));
 }
 
+TEST_CASE("a backend that claims sees the options of the compile", "[partition]") {
+  std::string seen;
+  TestBackend curious("curious", {.claim = [&](const GraphView&, const TenonClaims& claims) {
+    seen = claims.options;
+    return std::int32_t{TENON_OK};
+  }}), fallback("fallback");
+  TestSession session({&curious, &fallback});
+  const TestProgram program(session, parse(kChain), {"curious", "fallback"}, R"({"depth": 3})");
+  CHECK(nlohmann::json::parse(seen) == nlohmann::json{{"depth", 3}});
+}
+
 TEST_CASE("an unknown backend is an error", "[partition]") {
   TestBackend good("good");
   TestSession session({&good});

@@ -67,7 +67,8 @@ std::vector<std::string> groups_of(const std::string& text, std::vector<Served*>
   Events events;
   const DeviceList devices(events);
   const std::vector<std::int64_t> sizes(graph.symbols().size(), 5);
-  const Partition result = partition(std::move(graph), {instances, constants, events, sizes, devices});
+  const std::string options = "{}";
+  const Partition result = partition(std::move(graph), {instances, constants, events, sizes, devices, options});
   CHECK(ops::check_graph(result.graph).violations.empty());
   std::vector<std::string> groups;
   for (const PlannedGroup& group : result.groups) {

@@ -65,7 +65,7 @@ TEST_CASE("an isolated backend claims, compiles elsewhere and executes here") {
   Isolated isolated;
   const float added = 10;
   const ir::Graph graph = negation("main", &added);
-  const ClaimAnswer claims = ask_claims(*isolated.backend, graph, isolated.constants, isolated.events);
+  const ClaimAnswer claims = ask_claims(*isolated.backend, graph, isolated.constants, isolated.events, "{}");
   REQUIRE(claims.groups.size() == 1);
   CHECK(claims.groups[0].nodes == std::vector<NodeId>{graph.nodes()[1]});
   REQUIRE(claims.refusals.size() == 1);
@@ -88,7 +88,7 @@ TEST_CASE("an isolated backend claims, compiles elsewhere and executes here") {
 
 TEST_CASE("an isolated backend that dies or fails is an error, not the end") {
   Isolated isolated;
-  CHECK(ask_claims(*isolated.backend, negation("dies_claiming"), isolated.constants, isolated.events).groups.empty());
+  CHECK(ask_claims(*isolated.backend, negation("dies_claiming"), isolated.constants, isolated.events, "{}").groups.empty());
   const auto died = isolated.compile(negation("dies_compiling"));
   REQUIRE(!died.ok());
   CHECK(died.error().message.find("touched memory that is not there while compiling") != std::string::npos);
