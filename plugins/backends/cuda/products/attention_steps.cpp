@@ -104,7 +104,7 @@ void make_attention_kernels(Plan& plan, const ir::Graph& graph, const Machine& m
     }
     plan.in_memory[chain->first.result.value] = plan.in_memory[chain->second.product.a.matrix->value.value] = true;
     shape(chain->between, machine, graph, plan.algebra, {});
-    steps.push_back(ContractionStep{std::move(chain->first), {}, {}});
+    steps.push_back(ContractionStep{std::move(chain->first), {}, {}, {}});
     steps.push_back(std::move(chain->between));
     steps.push_back(std::move(chain->second));
   }
