@@ -107,10 +107,7 @@ Adapt new_filled(std::optional<std::int64_t> value) {
 Values tensor_adapt(ForeignArguments& a) {
   a.refuse({"requires_grad"});
   ir::ValueId x = a.tensor_of(a["data"]);
-  if (const auto dtype = a.dtype("dtype")) {
-    if (is_int(*dtype)) a.require_represented(a["data"], *dtype);
-    x = a.builder().cast(x, *dtype);
-  }
+  if (const auto dtype = a.dtype("dtype")) a.require_represented(a["data"], *dtype), x = a.builder().cast(x, *dtype);
   if (const auto device = a.device()) x = a.builder().to_device(x, *device);
   const ir::ValueId* given = a["data"].as<ir::ValueId>();
   if (a.numpy() && !a.flag("copy", true) && !(given && *given == x)) throw Exception(Code::unsupported, "copy=False of what has to be copied, at which NumPy raises");
@@ -311,7 +308,7 @@ LoopBody linspace_loop(const OpQuery& q) {
 /// numpy.linspace counts from its start alone, and ends with its end.
 ir::ValueId numpy_linspace(ForeignArguments& a, const ir::Attribute& start, const ir::Attribute& end, const Dim& steps, bool to_the_end) {
   NodeBuilder& b = a.builder();
-  const auto number = [&](const ir::Attribute& x) { return b.cast(std::holds_alternative<Dim>(x) ? b.literal(std::get<Dim>(x)) : b.literal(std::get<double>(x)), DType::f64); };
+  const auto number = [&](const ir::Attribute& x) { return std::holds_alternative<Dim>(x) ? a.tensor(b.literal(std::get<Dim>(x)), DType::f64) : b.cast(b.literal(std::get<double>(x)), DType::f64); };
   const ir::ValueId first = number(start), last = number(end), gaps = b.literal(max(to_the_end ? steps - Dim(1) : steps, Dim(1)));
   const ir::ValueId step = b.one("div", {b.one("sub", {last, first}), b.cast(gaps, DType::f64)});
   const ir::ValueId place = b.one("arange", {}, {{"dtype", DType::i64}, {"end", steps}, {"start", Dim(0)}, {"step", Dim(1)}});

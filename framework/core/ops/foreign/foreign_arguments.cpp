@@ -270,7 +270,7 @@ void ForeignArguments::promote(std::span<ir::ValueId> values, Promotion promotio
 void ForeignArguments::require_represented(const ForeignArgument& numbers, DType dtype) {
   if (const auto* list = numbers.as<ForeignList>())
     for (const ForeignArgument& part : *list) require_represented(part, dtype);
-  else if (numbers.as<ir::Dim>()) require_represented(to_value(numbers), dtype);
+  else if (numbers.as<ir::Dim>() && is_int(dtype)) require_represented(to_value(numbers), dtype);
 }
 
 void ForeignArguments::require_represented(ir::ValueId number, DType dtype) {

@@ -128,7 +128,7 @@ class ForeignArguments {
   /// A tensor of the dtype for a value, without dimensions for a literal.
   ir::ValueId tensor(ir::ValueId value, DType dtype);
 
-  /// Throws (unsupported) where a number, or one in a list, is an integer that the dtype does not hold. Of a number that varies: in the call for which the graph
+  /// Throws (unsupported) where a number, or one in a list for a dtype of integers, is an integer that the dtype does not hold. Of a number that varies: in the call for which the graph
   /// is built, and those like it.
   void require_represented(ir::ValueId number, DType dtype);
   void require_represented(const ForeignArgument& numbers, DType dtype);

@@ -255,6 +255,7 @@ Ref TensorRecorder::call_operator(PyObject* ufunc, PyObject* args) {
 Ref TensorRecorder::call(PyObject* callable, PyObject* args, PyObject* kwargs) {
   callable = unwrapped_array_method(callable);
   const ForeignFunction& function = foreign_function(callable);
+  const Symbols::CallScope scope(core_.symbols, function.name);
   Ref indexed;
   if (function.flavour == ops::Flavour::numpy && function.has(Trait::subscripts)) {
     args = (indexed = known_.with_indices(args)).get();

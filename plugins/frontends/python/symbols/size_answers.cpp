@@ -71,6 +71,11 @@ std::pair<ir::Dim, ir::Dim> without_common_symbols(const ir::Dim& a, const ir::D
   return {floor_div(a, common), floor_div(b, common)};
 }
 
+/// Whether each term of an expression is a multiple of a number.
+bool is_multiple(const ir::Dim& dim, std::int64_t of) {
+  return dim.offset() % of == 0 && std::ranges::all_of(dim.terms(), [&](const ir::DimTerm& term) { return term.coefficient % of == 0; });
+}
+
 /// An expression of the same sign, at least 0 or not, in which nothing is divided by a number as a whole.
 ir::Dim without_division(const ir::Dim& dim) {
   if (dim.terms().size() != 1) return dim;
@@ -192,25 +197,41 @@ void Symbols::divisible(const ir::Dim& dim, const ir::Dim& by) {
       if (atom.op == ir::DimOp::symbol && values_[atom.symbol.value] == values_[divisor.value]) return equal(ir::Dim::symbol(atom.symbol), by);
   if (name_quotients_of(by)) return;
   if (const auto [rest, factor] = without_common_symbols(dim, by); !(factor == by)) return divisible(rest, factor);
-  if (by.is_constant() && name_quotient(dim, by.constant())) return;
+  if (by.is_constant() && (is_multiple(dim, by.constant()) || name_quotient(dim, by.constant()) || name_quotients_of(dim) || fix_divisors(dim, by.constant()))) return;
   constexpr const char* kWhy = "it must be divisible";
   fix_symbols_of(dim, kWhy);
   fix_symbols_of(by, kWhy);
 }
 
-/// The same for each n // 4 in an expression that n is divisible for now. False where there is none.
+/// The same for each n // 4 and n % 4 in an expression, at any depth. False where there is none.
 bool Symbols::name_quotients_of(const ir::Dim& dim) {
   bool any = false;
   for (const ir::DimTerm& term : dim.terms())
-    for (const ir::DimAtom& atom : term.atoms)
-      if (atom.op == ir::DimOp::floor_div && atom.operands[1].is_constant()) any |= name_quotient(atom.operands[0], atom.operands[1].constant());
+    for (const ir::DimAtom& atom : term.atoms) {
+      const bool divides = (atom.op == ir::DimOp::floor_div || atom.op == ir::DimOp::mod) && atom.operands[1].is_constant();
+      if (divides) any |= name_quotient(atom.operands[0], atom.operands[1].constant());
+      for (const ir::Dim& operand : atom.operands) any |= name_quotients_of(operand);
+    }
+  return any;
+}
+
+/// Makes constants of the factors that divide a number: a program that splits a size by it says them (`x.view(2, -1, 4)`). False where there is none.
+bool Symbols::fix_divisors(const ir::Dim& dim, std::int64_t number) {
+  bool any = false;
+  for (const ir::DimTerm& term : dim.terms())
+    for (const ir::DimAtom& atom : term.atoms) {
+      const std::int64_t factor = atom.op == ir::DimOp::symbol ? values_[atom.symbol.value] : 0;
+      if (factor <= 1 || number % factor != 0) continue;
+      fix_symbols_of(ir::Dim::symbol(atom.symbol), "it must be divisible");
+      any = true;
+    }
   return any;
 }
 
 /// Makes what is divisible now a multiple of a number of its own, so that it stays so whatever it is: `n` is 4 * (n // 4), under a guard. What leaves a rest now is a
 /// multiple and that, where there are few rests. False where no symbol can be said so.
 bool Symbols::name_quotient(const ir::Dim& given, std::int64_t by) {
-  constexpr std::int64_t kFewRests = 4;
+  constexpr std::int64_t kFewRests = 8;
   if (history_.graph_alone || by <= 1 || given.is_constant()) return false;
   const std::int64_t left = mod(ir::Dim(value(given)), ir::Dim(by)).constant();
   if (left != 0 && by > kFewRests) return false;

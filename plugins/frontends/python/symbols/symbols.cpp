@@ -312,7 +312,7 @@ void Symbols::refine(bool news) {
 }
 
 void Symbols::say_constant(const std::string& words, std::int64_t value, const char* why) {
-  if (logs().recompiles && said_.insert(words).second) log_line(fmt::format("tenon: {} is taken as the constant {}: {}", words, value, why));
+  if (logs().recompiles && said_.insert(words).second) log_line(fmt::format("tenon: {} is taken as the constant {}: {}{}{}", words, value, why, call_.empty() ? "" : ", in ", call_));
 }
 
 /// Without symbols that stand for expressions.

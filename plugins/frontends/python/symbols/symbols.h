@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "core/ir/graph.h"
 #include "core/ir/relation.h"
@@ -29,6 +31,19 @@ enum class Dynamic : std::uint8_t {
 /// one symbol, an extent that has to be at least 5 is a symbol of that range, a number that must be known is a constant.
 class Symbols final : public ops::SizeQuestions {
  public:
+  /// While it lives, what is learned of numbers is asked by a call of this function, whose name lives as long.
+  class CallScope {
+   public:
+    CallScope(Symbols& symbols, std::string_view name) : symbols_(symbols), outer_(std::exchange(symbols.call_, name)) {}
+    ~CallScope() { symbols_.call_ = outer_; }
+    CallScope(const CallScope&) = delete;
+    CallScope& operator=(const CallScope&) = delete;
+
+   private:
+    Symbols& symbols_;
+    std::string_view outer_;
+  };
+
   Symbols(ir::Graph& graph, Dynamic dynamic, NumberHistory& history, NumberFacts& facts);
   ~Symbols() override;
   Symbols(const Symbols&) = delete;
@@ -162,12 +177,14 @@ class Symbols final : public ops::SizeQuestions {
   void refine(bool news);
   /// Makes constants of them, unless the next capture may do without.
   void fix_symbols_of(const ir::Dim& dim, const char* why);
+  std::string_view call_;  // the library's function that asks; empty for the program itself
   void say_constant(const std::string& words, std::int64_t value, const char* why);
   bool narrow_single(const ir::Dim& dim);
   void narrow_sign(std::size_t name, bool natural, bool rises, std::int64_t offset);
   bool name_difference(const ir::Dim& dim);
   bool name_quotient(const ir::Dim& given, std::int64_t by);
   bool name_quotients_of(const ir::Dim& dim);
+  bool fix_divisors(const ir::Dim& dim, std::int64_t number);
   bool stays_open(const ir::Dim& dim);
   ir::Dim as_read(const ir::Dim& dim) const;
   std::optional<ir::Dim> over_symbols(const ir::Dim& over_names) const;
