@@ -33,6 +33,9 @@ IDIOMS = {
     "glu": lambda x: F.glu(x, 2),
     "space to depth": lambda x: x.permute(0, 3, 1, 2).reshape(x.shape[0], 3, x.shape[1] // 2, 2, x.shape[2] // 2, 2).amax((3, 5)),
     "pixel_unshuffle": lambda x: F.pixel_unshuffle(x.permute(0, 3, 1, 2), 2),
+    "pooled": lambda x: F.max_pool2d(x.permute(0, 3, 1, 2), 2).unflatten(3, (-1, 2)).sum(4),
+    "padded": lambda x: F.pad(x, (0, 0, 0, (4 - x.shape[2] % 4) % 4)).unflatten(2, (-1, 4)).sum(3),
+    "two ways": lambda x: (x.view(2, -1, 4, 3).sum(2), x.view(2, -1, 8, 3).sum(2))[1],
     "by a half": lambda x: x.reshape(x.shape[0], -1, x.shape[2] // 2),
 }
 
