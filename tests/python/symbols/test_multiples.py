@@ -90,3 +90,20 @@ def test_others_raise_as_plain_execution():
     with pytest.raises(RuntimeError, match="is invalid for input of size 10"):
         compiled(torch.ones(10))
     assert compiled(torch.ones(24)).shape == (6, 4)
+
+
+def test_sizes_that_are_padded_to_multiples_are_halved_and_doubled(check):
+    torch.manual_seed(0)
+    down, up = torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.ConvTranspose2d(8, 3, 2, 2)
+
+    def fn(x):
+        height, width = x.shape[2:]
+        padded = F.pad(x, (0, (8 - width % 8) % 8, 0, (8 - height % 8) % 8), mode="replicate")
+        return (up(F.max_pool2d(down(padded), 2)) + padded)[:, :, :height, :width]
+
+    compiled = tenon.compile(fn)
+    for height, width in [(48, 64), (40, 40), (61, 45), (72, 33), (56, 80), (37, 51), (5, 3)] * 2:
+        x = torch.randn(2, 3, height, width)
+        torch.testing.assert_close(compiled(x), fn(x))
+    stats = tenon.stats()
+    assert stats["graph_breaks"] == stats["eager_fallbacks"] == 0, stats

@@ -247,7 +247,8 @@ bool Symbols::name_quotient(const ir::Dim& given, std::int64_t by) {
   const ir::Dim symbol = ir::Dim::symbol(multiple->symbol), whole = multiple->rises ? symbol + multiple->rest : multiple->rest - symbol;
   const std::size_t name = facts_.name_expression(fmt::format("{} // {}", describe(whole), by), over_names(floor_div(whole, ir::Dim(by))));
   const ir::Dim times = ir::Dim::symbol(SymbolId(name)) * ir::Dim(by), rest = over_names(multiple->rest);
-  if (ops::infer::range(graph_, whole).least >= 1) facts_.narrow(name, {1, std::numeric_limits<std::int64_t>::max()});
+  if (const std::int64_t least = ops::infer::range(graph_, whole).least; least > -by)  // a multiple: the quotient is rounded up
+    facts_.narrow(name, {least / by + (least % by > 0), std::numeric_limits<std::int64_t>::max()});
   define(names_[multiple->symbol.value], multiple->rises ? times - rest : rest - times);
   return true;
 }
