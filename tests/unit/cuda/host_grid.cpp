@@ -10,6 +10,7 @@
 #include "compile/jit.h"
 #include "compile/machine.h"
 #include "core/base/error.h"
+#include "core/ops/reference/sample.h"
 #include "scalars/functions.h"
 #include "products/product_emitter.h"
 #include "isa/x86_isa.h"
@@ -398,6 +399,14 @@ std::vector<ops::HostTensor> run_on_host(const ScheduledGraph& scheduled, std::s
   std::vector<ops::HostTensor> outputs;
   for (const ir::Output& output : scheduled.graph.outputs()) outputs.push_back(values.take(output.value));
   return outputs;
+}
+
+std::string fault_on_host(const ScheduledGraph& scheduled, const ir::Graph& graph, std::span<const ops::TensorView> inputs, double tolerance) {
+  const auto got = run_on_host(scheduled, inputs);
+  const auto want = ops::evaluate(graph, inputs, ops::Precision::judge);
+  for (std::size_t i = 0; i < got.size(); ++i)
+    if (auto d = ops::first_difference(got[i].view(), want[i].view(), tolerance)) return *d;
+  return {};
 }
 
 }  // namespace tenon::ptx_test

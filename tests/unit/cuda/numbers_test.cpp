@@ -16,11 +16,7 @@ namespace {
 std::string fault_of(const std::string& text, std::vector<std::vector<std::int64_t>> shapes = {}, double tolerance = 4) {
   const ir::Graph graph = llvm_test::parse(text);
   const auto [tensors, views] = llvm_test::random_inputs(graph, std::move(shapes));
-  const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views);
-  const auto want = ops::evaluate(graph, views, ops::Precision::judge);
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (auto d = ops::first_difference(got[i].view(), want[i].view(), tolerance)) return *d;
-  return {};
+  return ptx_test::fault_on_host(ptx_test::schedule_graph(graph.clone()), graph, views, tolerance);
 }
 
 std::string unary(const std::string& op, const std::string& dtype, const std::string& shape) {
@@ -133,9 +129,7 @@ ops::HostTensor all_magnitudes(DType dtype, int least, int count) {
 
 std::string fault_on(const std::string& text, const std::vector<ops::TensorView>& views, double tolerance) {
   const ir::Graph graph = llvm_test::parse(text);
-  const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views);
-  const auto want = ops::evaluate(graph, views, ops::Precision::judge);
-  return ops::first_difference(got[0].view(), want[0].view(), tolerance).value_or("");
+  return ptx_test::fault_on_host(ptx_test::schedule_graph(graph.clone()), graph, views, tolerance);
 }
 
 std::string binary(const std::string& op, const std::string& dtype) {
@@ -358,9 +352,7 @@ TEST_CASE("elements at indices that are data", "[ptx]") {
     auto [tensors, views] = llvm_test::random_inputs(graph);
     for (std::size_t i = 0; i < tensors.size(); ++i)
       for (std::int64_t k = 0; tensors[i].dtype == DType::i64 && k < tensors[i].element_count(); ++k) tensors[i].as<std::int64_t>()[k] = (k * 7 + 3) % (largest + 1);
-    const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views);
-    const auto want = ops::evaluate(graph, views, ops::Precision::judge);
-    return ops::first_difference(got[0].view(), want[0].view(), 4).value_or("");
+    return ptx_test::fault_on_host(ptx_test::schedule_graph(graph.clone()), graph, views, 4);
   };
   const std::string rows = R"(graph @main (%x: f32[9, 40], %i: i64[21]) {
     %y: f32[21, 40] = index_select(%x, %i) {dim = 0}
@@ -384,9 +376,7 @@ TEST_CASE("scatters whose order does not matter", "[ptx]") {
     const ir::Graph graph = llvm_test::parse(fmt::format("graph @main (%x: {0}[3, 5], %i: i64[40, 5], %v: {0}[40, 5]) {{\n  %y: {0}[3, 5] = scatter(%x, %i, %v) {{dim = 0, reduce = \"{1}\"}}\n  return %y\n}}", dtype, reduce));
     auto [tensors, views] = llvm_test::random_inputs(graph, {});
     for (int k = 0; k < 200; ++k) tensors[1].as<std::int64_t>()[k] = k * 7 % 3;
-    const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views);
-    const auto want = ops::evaluate(graph, views, ops::Precision::judge);
-    return ops::first_difference(got[0].view(), want[0].view(), 0).value_or("");
+    return ptx_test::fault_on_host(ptx_test::schedule_graph(graph.clone()), graph, views, 0);
   };
   for (const char* dtype : {"i64", "i32", "i16", "u8", "bool"})
     for (const char* reduce : {"sum", "prod", "amax", "amin"}) {

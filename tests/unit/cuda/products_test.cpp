@@ -22,11 +22,7 @@ std::string fault_of(const std::string& text, double tolerance = 8, const cuda::
   const auto [tensors, views] = llvm_test::random_inputs(graph);
   const auto made = scheduled(text, choices);
   if (!is_multiplied(made)) return "nothing is multiplied by tensor cores";
-  const auto got = ptx_test::run_on_host(made, views);
-  const auto want = ops::evaluate(graph, views, ops::Precision::judge);
-  for (std::size_t i = 0; i < got.size(); ++i)
-    if (auto d = ops::first_difference(got[i].view(), want[i].view(), tolerance)) return *d;
-  return {};
+  return ptx_test::fault_on_host(made, graph, views, tolerance);
 }
 
 }  // namespace
@@ -150,9 +146,7 @@ TEST_CASE("products of what is no finite number, or nearly none", "[ptx][product
   for (int i = 0; i < 8; ++i) x[i * 5 * 96 + i * 11] = odd[i];
   y[3 * 64 + 7] = kInfinity, y[50 * 64 + 8] = kMost / 1024;
   for (int k = 0; k < 96; ++k) y[k * 64 + 9] = 0.25f;   // so that products of the largest numbers are finite
-  const auto got = ptx_test::run_on_host(ptx_test::schedule_graph(graph.clone()), views);
-  const auto want = ops::evaluate(graph, views, ops::Precision::judge);
-  CHECK(ops::first_difference(got[0].view(), want[0].view(), 16).value_or("") == "");
+  CHECK(ptx_test::fault_on_host(ptx_test::schedule_graph(graph.clone()), graph, views, 16) == "");
 }
 
 TEST_CASE("operands of float32 are rounded to tf32 where that is asked for", "[ptx][products]") {
@@ -364,7 +358,5 @@ TEST_CASE("weights whose channels are moved to the end are read side by side", "
   REQUIRE(made.kernels.size() == 1);
   CHECK(made.kernels[0].step.kernel.outer.back().extent == ir::Dim(9));
   const auto [tensors, views] = llvm_test::random_inputs(llvm_test::parse(text));
-  const auto got = ptx_test::run_on_host(made, views);
-  const auto want = ops::evaluate(llvm_test::parse(text), views, ops::Precision::judge);
-  CHECK(ops::first_difference(got[0].view(), want[0].view(), 0).value_or("") == "");
+  CHECK(ptx_test::fault_on_host(made, llvm_test::parse(text), views, 0) == "");
 }

@@ -43,16 +43,9 @@ bool Product::is_result_matrix() const {
 
 std::vector<ir::ValueId> Product::reads(const ProductOperand& operand) const {
   std::vector<ir::ValueId> values;
-  std::vector<bool> seen(operations.size(), false);
-  std::vector<OpId> open{operand.element};
-  while (!open.empty()) {
-    const OpId id = open.back();
-    open.pop_back();
-    if (seen[id]) continue;
-    seen[id] = true;
+  for (const OpId id : all_needs_of(operations, {operand.element})) {
     const Operation& op = operations[id];
     if (op.kind == OperationKind::load && std::ranges::find(values, buffers[op.payload]) == values.end()) values.push_back(buffers[op.payload]);
-    for (OpId need : needs_of(op)) open.push_back(need);
   }
   return values;
 }

@@ -10,19 +10,11 @@ namespace {
 
 /// The loads that the elements of a kernel's reductions need.
 std::vector<const Operation*> loads_of_reductions(const Kernel& kernel) {
-  std::vector<OpId> open;
-  for (const Reduction& r : kernel.reductions) open.insert(open.end(), r.elements.begin(), r.elements.end());
-  std::vector<bool> seen(kernel.operations.size(), false);
+  std::vector<OpId> elements;
+  for (const Reduction& r : kernel.reductions) elements.insert(elements.end(), r.elements.begin(), r.elements.end());
   std::vector<const Operation*> loads;
-  while (!open.empty()) {
-    const OpId id = open.back();
-    open.pop_back();
-    if (seen[id]) continue;
-    seen[id] = true;
-    const Operation& op = kernel.operations[id];
-    if (op.kind == OperationKind::load) loads.push_back(&op);
-    std::ranges::copy(needs_of(op), std::back_inserter(open));
-  }
+  for (const OpId id : all_needs_of(kernel.operations, std::move(elements)))
+    if (kernel.operations[id].kind == OperationKind::load) loads.push_back(&kernel.operations[id]);
   return loads;
 }
 
@@ -52,23 +44,23 @@ bool Planner::gives_rows(std::size_t step, const std::vector<bool>& taken) const
   return product.batch.empty() && !product.b.windows && product.row_count().is_constant() && product.column_count().is_constant();
 }
 
-/// The sums of a step over the rows that a product gives, if what else they read is there when that runs.
-std::optional<Planner::Summed> Planner::summed_at(std::size_t step, std::size_t product, const KernelStep& sums, std::span<const std::size_t> place) const {
+/// How many parts the sums of a step over the rows that a product gives come in; 0 where what else they read is not there when that runs.
+std::int64_t Planner::parts_of_sums(std::size_t step, std::size_t product, const KernelStep& sums, std::span<const std::size_t> place) const {
   const Product& rows = *steps_[product].product;
   const std::int64_t columns = rows.column_count().constant();
   ResultRows result{rows.row_count().constant(), columns, rows.dtype};
   if (rows.picture && rows.picture->height.is_constant() && rows.picture->width.is_constant()) result.picture_height = rows.picture->height.constant(), result.picture_width = rows.picture->width.constant();
   const std::int64_t parts = machine_.parts_of_rows(result);
-  if (parts == 0 || place[product] > place[step] || !sums_rows(sums.kernel, result.rows, columns)) return {};
+  if (parts == 0 || place[product] > place[step] || !sums_rows(sums.kernel, result.rows, columns)) return 0;
   for (const Operation* load : loads_of_reductions(sums.kernel)) {
     const ValueId value = sums.buffers[load->payload];
-    if (value.value >= step_of_.size()) return {};
+    if (value.value >= step_of_.size()) return 0;
     for (const std::size_t writer : writers_of(value)) {
       const bool comes = writer == product && lies_as_product(product, value) && reads_matrix(sums.kernel, load->offset, columns);
-      if (!comes && place[writer] >= place[product]) return {};
+      if (!comes && place[writer] >= place[product]) return 0;
     }
   }
-  return Summed{product, parts};
+  return parts;
 }
 
 /// Takes sums over rows of products out of the steps that compute them, where these can be taken as the products come.
@@ -86,9 +78,9 @@ void Planner::sum_columns(Plan& plan, const std::vector<bool>& taken, const std:
       KernelStep sums = finish(draft, stored);
       if (sums.kernel.scatter || !only_independent_reductions(sums.kernel)) break;
       merge_contiguous(sums.kernel, sums.kernel.inner, algebra_);
-      const auto found = summed_at(s, product, sums, place);
-      if (!found) continue;
-      PartialSums cut = in_parts(std::move(sums), found->parts, algebra_, plan, graph_);
+      const std::int64_t parts = parts_of_sums(s, product, sums, place);
+      if (parts == 0) continue;
+      PartialSums cut = in_parts(std::move(sums), parts, algebra_, plan, graph_);
       log(fmt::format("sums over what {} gives are taken as it comes", name_of_node(steps_[product].product->node)));
       column_sums_[product] = {std::move(cut.parts), cut.part.variable};
       combined_[s] = std::move(cut.whole);

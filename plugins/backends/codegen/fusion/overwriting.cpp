@@ -1,7 +1,7 @@
 #include "fusion/overwriting.h"
 
 #include <algorithm>
-#include <iterator>
+#include <span>
 #include <unordered_map>
 
 namespace tenon::codegen {
@@ -40,26 +40,10 @@ bool returns_to_a_place(const Store& store) {
 
 /// The buffers that the stages from one on load, at whatever point.
 std::vector<bool> loaded_from(const Kernel& kernel, std::size_t first) {
-  std::vector<OpId> open;
-  const auto need_place = [&](const Dim& place) {
-    place.for_each_symbol([&](ir::SymbolId s) {
-      if (is_value(s)) open.push_back(s.value - kFirstValue);
-    });
-  };
-  for (std::size_t s = first; s < kernel.stages.size(); ++s) {
-    for (const std::uint32_t r : kernel.stages[s].reductions) std::ranges::copy(kernel.reductions[r].elements, std::back_inserter(open));
-    for (const Store& store : kernel.stages[s].stores) open.push_back(store.value), need_place(store.offset);
-  }
-  std::vector<bool> seen(kernel.operations.size(), false), loaded(kernel.buffers.size(), false);
-  while (!open.empty()) {
-    const OpId id = open.back();
-    open.pop_back();
-    if (seen[id]) continue;
-    seen[id] = true;
-    const Operation& op = kernel.operations[id];
-    if (op.kind == OperationKind::load) loaded[op.payload] = true;
-    std::ranges::copy(needs_of(op), std::back_inserter(open));
-  }
+  const std::vector<bool> needed = needed_by(kernel, std::span(kernel.stages).subspan(first));
+  std::vector<bool> loaded(kernel.buffers.size(), false);
+  for (std::size_t i = 0; i < needed.size(); ++i)
+    if (needed[i] && kernel.operations[i].kind == OperationKind::load) loaded[kernel.operations[i].payload] = true;
   return loaded;
 }
 

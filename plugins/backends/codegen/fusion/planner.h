@@ -206,12 +206,8 @@ class Planner {
   bool lies_as_product(std::size_t step, ValueId value) const;
 
   // ---- sums over rows that are taken as products come (column_sums.cpp)
-  struct Summed {
-    std::size_t product;
-    std::int64_t parts;
-  };
   bool gives_rows(std::size_t step, const std::vector<bool>& taken) const;
-  std::optional<Summed> summed_at(std::size_t step, std::size_t product, const KernelStep& sums, std::span<const std::size_t> place) const;
+  std::int64_t parts_of_sums(std::size_t step, std::size_t product, const KernelStep& sums, std::span<const std::size_t> place) const;
   void sum_columns(Plan& plan, const std::vector<bool>& taken, const std::vector<bool>& stored);
 
   // ---- the plan (plan.cpp)

@@ -52,19 +52,12 @@ class Counter {
   }
 
   /// Gives how many they are.
-  std::size_t add_needed(std::span<const Operation> operations, std::vector<OpId> open, double points) {
-    std::vector<bool> seen(operations.size(), false);
-    while (!open.empty()) {
-      const OpId id = open.back();
-      open.pop_back();
-      if (seen[id]) continue;
-      seen[id] = true;
-      const Operation& op = operations[id];
-      if (op.kind == OperationKind::load) tally_.loads += points;
-      else tally_.operations += points * work_of(op);
-      for (OpId need : needs_of(op)) open.push_back(need);
-    }
-    return static_cast<std::size_t>(std::ranges::count(seen, true));
+  std::size_t add_needed(std::span<const Operation> operations, std::vector<OpId> some, double points) {
+    const std::vector<OpId> all = all_needs_of(operations, std::move(some));
+    for (const OpId id : all)
+      if (operations[id].kind == OperationKind::load) tally_.loads += points;
+      else tally_.operations += points * work_of(operations[id]);
+    return all.size();
   }
 
   double points_of(std::span<const Role> roles) const { return estimated_points(algebra_, loops_of(roles)); }

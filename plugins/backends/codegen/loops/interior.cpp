@@ -339,26 +339,4 @@ std::optional<Interior> add_interior(Kernel& kernel) {
   return InteriorMaker(kernel).make();
 }
 
-std::vector<bool> needed_by(const Kernel& kernel, const std::vector<Stage>& stages) {
-  std::vector<bool> needed(kernel.operations.size(), false);
-  std::vector<OpId> left;
-  for (const Stage& stage : stages) {
-    for (const Store& store : stage.stores) {
-      left.push_back(store.value);
-      store.offset.for_each_symbol([&](SymbolId s) {
-        if (is_value(s)) left.push_back(s.value - kFirstValue);
-      });
-    }
-    for (auto r : stage.reductions) left.insert(left.end(), kernel.reductions[r].elements.begin(), kernel.reductions[r].elements.end());
-  }
-  while (!left.empty()) {
-    const OpId id = left.back();
-    left.pop_back();
-    if (needed[id]) continue;
-    needed[id] = true;
-    for (OpId need : needs_of(kernel.operations[id])) left.push_back(need);
-  }
-  return needed;
-}
-
 }  // namespace tenon::codegen

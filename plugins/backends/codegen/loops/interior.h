@@ -22,7 +22,4 @@ struct Interior {
 /// the last outer loop. Adds the operations and reductions of the inside to the kernel; those that do not change serve both.
 std::optional<Interior> add_interior(Kernel& kernel);
 
-/// Which operations the stages need.
-std::vector<bool> needed_by(const Kernel& kernel, const std::vector<Stage>& stages);
-
 }  // namespace tenon::codegen

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <optional>
@@ -193,6 +194,36 @@ std::vector<OpId> needs_of(const Operation& op) {
     if (is_value(s)) needs.push_back(s.value - kFirstValue);
   });
   return needs;
+}
+
+std::vector<OpId> all_needs_of(std::span<const Operation> operations, std::vector<OpId> some) {
+  std::vector<bool> seen(operations.size(), false);
+  std::vector<OpId> all;
+  while (!some.empty()) {
+    const OpId id = some.back();
+    some.pop_back();
+    if (seen[id]) continue;
+    seen[id] = true;
+    all.push_back(id);
+    std::ranges::copy(needs_of(operations[id]), std::back_inserter(some));
+  }
+  return all;
+}
+
+std::vector<bool> needed_by(const Kernel& kernel, std::span<const Stage> stages) {
+  std::vector<OpId> some;
+  for (const Stage& stage : stages) {
+    for (const std::uint32_t r : stage.reductions) std::ranges::copy(kernel.reductions[r].elements, std::back_inserter(some));
+    for (const Store& store : stage.stores) {
+      some.push_back(store.value);
+      store.offset.for_each_symbol([&](SymbolId s) {
+        if (is_value(s)) some.push_back(s.value - kFirstValue);
+      });
+    }
+  }
+  std::vector<bool> needed(kernel.operations.size(), false);
+  for (const OpId id : all_needs_of(kernel.operations, std::move(some))) needed[id] = true;
+  return needed;
 }
 
 std::vector<bool> dependents(const std::vector<Operation>& operations, const std::function<bool(const Operation&)>& begins) {

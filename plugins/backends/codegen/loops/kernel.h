@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,10 @@ std::size_t inner_loops_of(const std::vector<Loop>& inner, const Store& store);
 
 /// What an operation needs: its arguments, and the values in its index.
 std::vector<OpId> needs_of(const Operation& operation);
+/// What some operations need, at any depth, they among it; each once.
+std::vector<OpId> all_needs_of(std::span<const Operation> operations, std::vector<OpId> some);
+/// Which operations the stages need.
+std::vector<bool> needed_by(const Kernel& kernel, std::span<const Stage> stages);
 
 /// Which operations of a kernel need one that `begins` holds of.
 std::vector<bool> dependents(const std::vector<Operation>& operations, const std::function<bool(const Operation&)>& begins);

@@ -73,15 +73,8 @@ DType multiplied_dtype(const Kernel& kernel, std::span<const OpId> operands) {
 namespace {
 
 std::vector<OpId> loads_of(const Kernel& kernel, OpId root) {
-  std::vector<OpId> open{root}, loads;
-  std::set<OpId> seen;
-  while (!open.empty()) {
-    const OpId id = open.back();
-    open.pop_back();
-    if (!seen.insert(id).second) continue;
-    if (kernel.operations[id].kind == OperationKind::load) loads.push_back(id);
-    for (const OpId need : codegen::needs_of(kernel.operations[id])) open.push_back(need);
-  }
+  std::vector<OpId> loads = codegen::all_needs_of(kernel.operations, {root});
+  std::erase_if(loads, [&](OpId id) { return kernel.operations[id].kind != OperationKind::load; });
   return loads;
 }
 
